@@ -1,0 +1,84 @@
+"""The types everything is made of: a bandit strategy is sampling + estimation + full information.
+
+Section 2 of the paper. Each part is a NamedTuple of pure functions written for one game, with the
+arms in one vector ``[n]``. The parts' own states are NamedTuples, too. Parts built with
+`jax.tree_util.Partial` carry their parameters as pytree leaves: a change of parameter does not
+compile again.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jax import Array
+
+__all__ = ["Bandit", "BanditState", "Estimation", "FullInformation", "Round", "Sampling"]
+
+State = Any
+
+
+class Round(NamedTuple):
+    """What is known after round t; handed to the update of every part."""
+
+    play: Array  # p_t       [n]  from the full-information strategy
+    probabilities: Array  # p'_t      [n]  from the sampling scheme
+    arm: Array  # i_t       []   int32
+    loss: Array  # l_t(i_t)  []
+    estimate: Array  # l~_t      [n]  from the estimation scheme
+
+
+class Sampling(NamedTuple):
+    """S: makes p'_t, the law of the arm, from p_t.
+
+    ``init(num_arms, dtype, loss_unit)`` gives the state; ``probabilities(state, play)`` gives
+    p'_t; ``update(state, round)`` gives the next state.
+    """
+
+    init: Callable[..., State]
+    probabilities: Callable[[State, Array], Array]
+    update: Callable[[State, Round], State]
+
+
+class Estimation(NamedTuple):
+    """E: makes l~_t, an estimate of the whole loss vector, from the one loss seen.
+
+    ``estimate(state, play, probabilities, arm, loss)`` gives l~_t; ``init`` and ``update`` as in
+    `Sampling`.
+    """
+
+    init: Callable[..., State]
+    estimate: Callable[[State, Array, Array, Array, Array], Array]
+    update: Callable[[State, Round], State]
+
+
+class FullInformation(NamedTuple):
+    """F: makes the next point of the simplex from the estimates so far.
+
+    The state has a field ``play``, which is p_{t+1} after round t; ``init`` and ``update`` as in
+    `Sampling`.
+    """
+
+    init: Callable[..., State]
+    update: Callable[[State, Round], State]
+
+
+class BanditState(NamedTuple):
+    """The states of the three parts."""
+
+    sampling: State
+    estimation: State
+    full_information: State
+
+
+class Bandit(NamedTuple):
+    """A bandit strategy, made by `compose`.
+
+    ``init(num_arms, dtype=float32, loss_unit=1.0)``: the state before round 1. ``loss_unit`` is
+    the size of one unit of loss in the numbers the bandit will be shown; constants that carry
+    that unit, such as beta in the learning rate, are multiplied by it.
+    ``probabilities(state)``: p'_t [n].
+    ``update(state, arm, loss)``: the state after seeing ``loss`` of ``arm``.
+    """
+
+    init: Callable[..., BanditState]
+    probabilities: Callable[[BanditState], Array]
+    update: Callable[[BanditState, Array, Array], BanditState]

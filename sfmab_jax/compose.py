@@ -1,0 +1,70 @@
+"""compose(S, E, F): the paper's frame, section 2, as a function."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.base import (
+    Bandit,
+    BanditState,
+    Estimation,
+    FullInformation,
+    Round,
+    Sampling,
+)
+
+__all__ = ["compose", "with_static_functions"]
+
+
+def compose(
+    sampling: Sampling, estimation: Estimation, full_information: FullInformation
+) -> Bandit:
+    """A bandit strategy from a sampling scheme, an estimation scheme and a strategy on the simplex.
+
+    >>> from sfmab_jax import estimation, full_information, potentials, sampling
+    >>> bandit = compose(
+    ...     sampling.fixed(0.1),
+    ...     estimation.importance_weighted(),
+    ...     full_information.ftrl(potentials.negative_entropy(), 0.05),
+    ... )
+    >>> state = bandit.update(bandit.init(3), jnp.int32(1), jnp.float32(2.0))
+    >>> print(bandit.probabilities(state).round(3))
+    [0.349 0.302 0.349]
+    """
+    parts = with_static_functions((sampling, estimation, full_information))
+    return Bandit(
+        init=Partial(_init, parts),
+        probabilities=Partial(_probabilities, parts),
+        update=Partial(_update, parts),
+    )
+
+
+def with_static_functions(value: Any) -> Any:
+    """``value`` with bare functions wrapped so that it is a pytree of numbers."""
+    return jax.tree.map(lambda leaf: Partial(leaf) if callable(leaf) else leaf, value)
+
+
+def _init(parts, num_arms: int, dtype=jnp.float32, loss_unit: Array | float = 1.0) -> BanditState:
+    dtype = jnp.dtype(dtype)
+    loss_unit = jnp.asarray(loss_unit, dtype)
+    return BanditState(*(part.init(num_arms, dtype, loss_unit) for part in parts))
+
+
+def _probabilities(parts, state: BanditState) -> Array:
+    return parts[0].probabilities(state.sampling, state.full_information.play)
+
+
+def _update(parts, state: BanditState, arm: Array, loss: Array) -> BanditState:
+    sampling, estimation, full_information = parts
+    play = state.full_information.play
+    probabilities = sampling.probabilities(state.sampling, play)
+    estimate = estimation.estimate(state.estimation, play, probabilities, arm, loss)
+    seen = Round(play, probabilities, arm, loss, estimate)
+    return BanditState(
+        sampling.update(state.sampling, seen),
+        estimation.update(state.estimation, seen),
+        full_information.update(state.full_information, seen),
+    )

@@ -1,0 +1,33 @@
+"""E: estimation schemes, which make an estimate of the loss vector from the one loss seen."""
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.base import Estimation, Round
+from sfmab_jax.floating import pick
+
+__all__ = ["importance_weighted"]
+
+
+def importance_weighted() -> Estimation:
+    """l~_t = l_t(i_t) / p'_t(i_t) on the arm played, 0 elsewhere. Section 2, "Estimation Scheme".
+
+    Unbiased: sum_i p'_t(i) l~_t given i = l_t.
+    """
+    return Estimation(
+        init=Partial(_no_state), estimate=Partial(_importance_weighted), update=Partial(_keep)
+    )
+
+
+def _no_state(num_arms, dtype, loss_unit) -> tuple[()]:
+    return ()
+
+
+def _keep(state, seen: Round):
+    return state
+
+
+def _importance_weighted(state, play: Array, probabilities: Array, arm: Array, loss: Array) -> Array:
+    weighted = loss / pick(probabilities, arm)
+    return jnp.where(jnp.arange(len(play)) == arm, weighted, jnp.zeros_like(play))

@@ -1,0 +1,74 @@
+"""Sums that stay right in float32: compensated over rounds, pairwise over arms."""
+
+from typing import NamedTuple
+
+import chex
+import jax.numpy as jnp
+from jax import Array
+
+__all__ = ["Sum", "add", "arm_sum", "pick", "start_sum", "two_sum"]
+
+# Below this many arms a sequential float32 sum errs by at most about 2e-6, and is fastest.
+_SEQUENTIAL_ARMS = 32
+# Above this many arms a gather is cheaper than a pass over the arms.
+_ONE_HOT_ARMS = 64
+
+
+class Sum(NamedTuple):
+    """A running total held as the unevaluated sum ``value + error`` of two floats.
+
+    ``value`` is the total rounded to its dtype; together the two carry about twice its digits.
+    """
+
+    value: Array
+    error: Array
+
+
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """Knuth's exact addition: ``a + b = s + e`` with ``s`` the rounded sum.
+
+    >>> s, e = two_sum(jnp.float32(1.0), jnp.float32(1e-9))
+    >>> float(s), round(float(e), 12)
+    (1.0, 1e-09)
+    """
+    s = a + b
+    b_rounded = s - a
+    return s, (a - (s - b_rounded)) + (b - b_rounded)
+
+
+def start_sum(value: Array) -> Sum:
+    """A total that begins at ``value``."""
+    return Sum(value, jnp.zeros_like(value))
+
+
+def add(total: Sum, term: Array) -> Sum:
+    """``total + term`` in double-word arithmetic; relative error about the square of an ulp."""
+    high, low = two_sum(total.value, term)
+    low = low + total.error
+    value = high + low
+    return Sum(value, low - (value - high))
+
+
+def arm_sum(x: Array) -> Array:
+    """Sum over the arms, ``[n] -> []``, pairwise once there are many of them.
+
+    The rounding error grows like log n instead of n: 5e-6 instead of 6e-4 at n = 100,000 in
+    float32.
+    """
+    chex.assert_rank(x, 1)
+    while x.shape[0] > _SEQUENTIAL_ARMS:
+        half = x.shape[0] // 2
+        paired = x[:half] + x[half : 2 * half]
+        x = jnp.concatenate([paired, x[2 * half :]]) if x.shape[0] % 2 else paired
+    return jnp.sum(x)
+
+
+def pick(x: Array, arm: Array) -> Array:
+    """``x[arm]`` for ``x`` of shape ``[n]``, exactly.
+
+    For few arms it is a masked sum, which stays a vector operation when a batch of seeds is
+    mapped over it; a gather does not.
+    """
+    if x.shape[0] > _ONE_HOT_ARMS:
+        return x[arm]
+    return jnp.sum(jnp.where(jnp.arange(x.shape[0]) == arm, x, jnp.zeros_like(x)))

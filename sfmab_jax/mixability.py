@@ -1,0 +1,161 @@
+"""The mixability gap M_t(eta) and the stability term Psi, without cancellation.
+
+Psi_p(y) = sup_q [ y.(p - q) - Breg_F(q || p) ] over the simplex, and M_t(eta) =
+Psi_{p_t}(eta l_t) / eta (section 5 of the paper). At the maximiser q, psi^{-1}(q) =
+psi^{-1}(p) - y - shift, and Psi = Breg_F(p || q): a sum of n non-negative terms. An error in the
+shift costs only its square, and any shift gives an upper bound.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import chex
+import jax.numpy as jnp
+from jax import Array
+
+from sfmab_jax.divergences import exp_remainder, unit_quadrature
+from sfmab_jax.floating import arm_sum
+
+if TYPE_CHECKING:
+    from sfmab_jax.potentials import Potential
+
+__all__ = ["entropy_stability", "general_stability", "mixability_gap", "power_stability"]
+
+# Below this bound on |p/q - 1| the maximiser is sought relative to p, above it absolutely.
+_RELATIVE = 0.5
+
+
+def mixability_gap(
+    potential: "Potential", play: Array, loss: Array, learning_rate: Array | float
+) -> Array:
+    """M(eta) = sup_q [ l.(p - q) - Breg_F(q || p) / eta ] over the simplex; never negative.
+
+    Algorithm 1, line "Compute eta_t", and section 5. For the three built-in potentials the
+    relative error is below 1e-5 in float32 and 1e-12 in float64 for eta |l| from 1e-12 to 1e12.
+
+    Args:
+      potential: see `sfmab_jax.potentials`.
+      play: p [n], on the simplex.
+      loss: l [n], any sign.
+      learning_rate: eta > 0.
+
+    Returns:
+      M, [].
+
+    >>> from sfmab_jax import potentials
+    >>> gap = mixability_gap(potentials.log_barrier(), jnp.full(2, 0.5), jnp.array([1.0, 0.0]), 2.0)
+    >>> print(gap.round(6))
+    0.112994
+    """
+    chex.assert_rank([play, loss], 1)
+    chex.assert_equal_shape([play, loss])
+    # M is within 1e-29 of its limit beyond this rate, and eta * l must not overflow.
+    ceiling = 1e30 / jnp.maximum(jnp.max(jnp.abs(loss)), jnp.finfo(loss.dtype).tiny)
+    rate = jnp.minimum(learning_rate, ceiling)
+    return potential.stability(play, rate * loss) / rate
+
+
+def power_stability(
+    play: Array,
+    dual_loss: Array,
+    *,
+    inverse_dual: Callable[[Array], Array],
+    contract: Callable[[Array], Array],
+    growth: Callable[[Array], Array],
+    newton_step: Callable[[Array, Array], Array],
+    divergence: Callable[[Array, Array, Array], Array],
+    exponent: Array | float,
+    coefficient: Array | float,
+    num_steps: int,
+) -> Array:
+    """Psi_p(y) for psi(u) = (-u / c)^(-r): the log barrier (r = c = 1) and the Tsallis family.
+
+    With w = 1 / |psi^{-1}(p)|, a shift D moves p to q = p (1 + z)^(-r), z = w D. Near p the
+    unknown is a small shift e, D = y - y(k) + e with k the leader of q; far from it the unknown
+    is m = 1 / w(q(k)) itself, and 1 + z = w (x + m) with x the gaps to the leader. Both read
+    1 + z = o + w (base + v) with o = 1 or 0, so one Newton iteration serves both.
+
+    Args:
+      play: p [n].
+      dual_loss: y [n].
+      inverse_dual: p -> w.
+      contract: 1 / (1 + z) -> (1 + z)^(-r).
+      growth: z -> (1 + z)^r - 1, so that p - q = q growth(z).
+      newton_step: as in `simplex.newton_root`.
+      divergence: (p, z, 1 + z) -> Breg_f(p || q).
+      exponent: r.
+      coefficient: c.
+      num_steps: Newton steps, unrolled.
+    """
+    w = inverse_dual(play)
+    moved = 1 / w + dual_loss
+    leads = moved == jnp.min(moved)
+    # Among tied leaders the largest loss belongs to the largest w.
+    y_leader = jnp.max(jnp.where(leads, dual_loss, -jnp.inf))
+    w_leader = jnp.max(jnp.where(leads, w, 0))
+    offsets = dual_loss - y_leader
+    gaps = jnp.where(leads, 0, (1 / w - 1 / w_leader) + offsets)
+
+    # To first order in the shift, sum(q - p) = 0.
+    weight = play * w
+    shift = -arm_sum(weight * offsets) / arm_sum(weight)
+    near = jnp.max(w * jnp.abs(offsets + shift)) <= _RELATIVE
+    lowest = jnp.maximum(coefficient, coefficient * len(play) ** (1 / exponent) - jnp.mean(gaps))
+
+    origin = jnp.where(near, jnp.ones_like(shift), jnp.zeros_like(shift))
+    base = jnp.where(near, offsets, gaps)
+    v = jnp.where(near, shift, lowest)
+    for _ in range(num_steps):
+        scaled = w * (base + v)
+        inverse_ratio = 1 / (origin + scaled)
+        q = play * contract(inverse_ratio)
+        deficit = arm_sum(jnp.where(near, q * growth(scaled), play - q))
+        slope = exponent * arm_sum(q * (w * inverse_ratio))
+        v = v + newton_step(-deficit, slope)
+        v = jnp.where(near, v, jnp.maximum(v, lowest))
+    scaled = w * (base + v)
+    return arm_sum(divergence(play, scaled - (1 - origin), origin + scaled))
+
+
+def entropy_stability(play: Array, dual_loss: Array) -> Array:
+    """Psi_p(y) for psi = exp, in closed form: q = p exp(-y) / sum(p exp(-y))."""
+    moved = jnp.log(play) - dual_loss
+    y_leader = jnp.max(jnp.where(moved == jnp.max(moved), dual_loss, -jnp.inf))
+    offsets = dual_loss - y_leader
+    change = arm_sum(play * jnp.expm1(-offsets))
+    mass = arm_sum(play * jnp.exp(-offsets))
+    log_mass = jnp.where(jnp.abs(change) < _RELATIVE, jnp.log1p(change), jnp.log(mass))
+    return arm_sum(play * exp_remainder(-(offsets + log_mass)))
+
+
+def general_stability(play: Array, dual_loss: Array, *, potential: "Potential") -> Array:
+    """Psi_p(y) for any potential, from psi, its inverse and their derivatives.
+
+    Newton on the shift e in u = psi^{-1}(p) - (y - y(k) + e). Where a point moves by less than
+    a factor two, p - q and the divergence are integrals of psi' over the move, by quadrature:
+    relatively accurate for small y.
+    """
+    u = potential.inverse(play)
+    moved = u - dual_loss
+    leads = moved == jnp.max(moved)
+    y_leader = jnp.max(jnp.where(leads, dual_loss, -jnp.inf))
+    u_leader = jnp.max(jnp.where(leads, u, -jnp.inf))
+    offsets = dual_loss - y_leader
+    nu = potential.root(jnp.where(leads, 0, offsets + (u_leader - u)))
+    shift = u_leader - nu
+    nodes, weights = unit_quadrature(12, play.dtype)
+
+    def slope_along(move: Array) -> Array:
+        return potential.derivative(u[:, None] - move[:, None] * nodes)
+
+    for _ in range(3):
+        move = offsets + shift
+        q = potential.psi(u - move)
+        close = (q < 2 * play) & (play < 2 * q)
+        deficit = jnp.where(close, move * (slope_along(move) @ weights), play - q)
+        shift = shift - arm_sum(deficit) / arm_sum(potential.derivative(u - move))
+    move = offsets + shift
+    q = potential.psi(u - move)
+    close = (q < 2 * play) & (play < 2 * q)
+    integral = move**2 * (slope_along(jnp.where(close, move, 0)) @ (weights * (1 - nodes)))
+    return arm_sum(jnp.where(close, integral, potential.divergence(play, q)))

@@ -1,0 +1,100 @@
+"""S: sampling schemes, which make p'_t from p_t by mixing with the uniform law.
+
+p'_t = (1 - gamma_{t-1}) p_t + gamma_{t-1} / n. Section 2 of the paper, "Sampling Scheme", and
+Algorithm 1, options 1 and 2.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.base import Round, Sampling
+from sfmab_jax.floating import Sum, add, pick, start_sum
+
+__all__ = ["adaptive", "as_played", "decaying", "fixed"]
+
+
+class ExplorationState(NamedTuple):
+    exploration: Array  # gamma_t []
+
+
+class DecayingState(NamedTuple):
+    exploration: Array  # gamma_t []
+    num_rounds: Array  # t       [] int32
+
+
+class AdaptiveState(NamedTuple):
+    exploration: Array  # gamma_t []
+    mass: Sum  # 2n + sum of Gamma_s, in the losses' unit []
+    unit: Array  # n in the losses' unit []
+
+
+def as_played() -> Sampling:
+    """p'_t = p_t: no exploration beyond the strategy's own."""
+    return fixed(0.0)
+
+
+def fixed(exploration: Array | float) -> Sampling:
+    """gamma_t = gamma in [0, 1] for every t, as in Exp3 (Auer et al. 2002)."""
+    if not isinstance(exploration, Array) and not 0 <= exploration <= 1:
+        raise ValueError(f"exploration is {exploration}; it is a probability, between 0 and 1")
+    return Sampling(
+        init=Partial(_fixed_init, exploration),
+        probabilities=Partial(_mix),
+        update=Partial(_keep),
+    )
+
+
+def decaying() -> Sampling:
+    """gamma_0 = 1/2, gamma_t = min(1/2, sqrt(n/t)): option 1 of Algorithm 1."""
+    return Sampling(
+        init=Partial(_decaying_init), probabilities=Partial(_mix), update=Partial(_decaying_update)
+    )
+
+
+def adaptive() -> Sampling:
+    """gamma_t = n / (2n + sum_{s<=t} Gamma_s(gamma_{s-1})): option 2 of Algorithm 1.
+
+    Gamma_t(gamma) = gamma |l_t(i_t)| / ((1 - gamma) p_t(i_t) + gamma/n), which at gamma_{t-1} is
+    gamma_{t-1} |l_t(i_t)| / p'_t(i_t). The 2n has the unit of the losses.
+    """
+    return Sampling(
+        init=Partial(_adaptive_init), probabilities=Partial(_mix), update=Partial(_adaptive_update)
+    )
+
+
+def _mix(state, play: Array) -> Array:
+    gamma = state.exploration
+    return (1 - gamma) * play + gamma / len(play)
+
+
+def _keep(state, seen: Round):
+    return state
+
+
+def _fixed_init(exploration, num_arms, dtype, loss_unit) -> ExplorationState:
+    return ExplorationState(jnp.asarray(exploration, dtype))
+
+
+def _decaying_init(num_arms, dtype, loss_unit) -> DecayingState:
+    return DecayingState(jnp.asarray(0.5, dtype), jnp.zeros((), jnp.int32))
+
+
+def _decaying_update(state: DecayingState, seen: Round) -> DecayingState:
+    t = state.num_rounds + 1
+    dtype = state.exploration.dtype
+    gamma = jnp.sqrt(len(seen.play) / t.astype(dtype))
+    return DecayingState(jnp.minimum(jnp.asarray(0.5, dtype), gamma), t)
+
+
+def _adaptive_init(num_arms, dtype, loss_unit) -> AdaptiveState:
+    unit = num_arms * loss_unit
+    return AdaptiveState(jnp.asarray(0.5, dtype), start_sum(2 * unit), unit)
+
+
+def _adaptive_update(state: AdaptiveState, seen: Round) -> AdaptiveState:
+    mass_now = state.exploration * jnp.abs(seen.loss) / pick(seen.probabilities, seen.arm)
+    mass = add(state.mass, mass_now)
+    return AdaptiveState(state.unit / mass.value, mass, state.unit)

@@ -1,0 +1,112 @@
+"""From scores to a distribution: the normaliser lambda(theta) and psi(theta + lambda(theta)).
+
+Appendix A of the paper. For every theta there is exactly one lambda with
+sum_i psi(theta(i) + lambda) = 1; it lies below a - max(theta), where a is the end of psi's domain
+(the paper prints a - min(theta), which lets in spurious roots).
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import chex
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from sfmab_jax.floating import arm_sum
+
+if TYPE_CHECKING:
+    from sfmab_jax.potentials import Potential
+
+__all__ = ["distribution", "distribution_of_gaps", "newton_root", "normalizer"]
+
+
+def normalizer(potential: "Potential", theta: Array) -> Array:
+    """lambda(theta), the number with sum_i psi(theta(i) + lambda) = 1. Lemma 9 of the paper.
+
+    Differentiable any number of times: by the implicit function theorem,
+    d lambda = -sum_i w(i) d theta(i) with w proportional to psi'(theta + lambda).
+
+    Args:
+      potential: see `sfmab_jax.potentials`.
+      theta: scores [n].
+
+    Returns:
+      lambda, []. It has the magnitude of theta, so where |theta| is large compared with 1 use
+      `distribution`, which never forms it.
+
+    >>> from sfmab_jax import potentials
+    >>> print(normalizer(potentials.log_barrier(), jnp.array([0.0, -1.0])))
+    -1.618034
+    """
+    chex.assert_rank(theta, 1)
+    top = jax.lax.stop_gradient(jnp.max(theta))
+    return _root(potential, top - theta) - top
+
+
+def distribution(potential: "Potential", theta: Array) -> Array:
+    """psi(theta + lambda(theta)), a point of the simplex. Shapes [n] -> [n], differentiable.
+
+    The FTRL iterate of the paper (appendix C) is this at theta = -eta * (cumulative losses).
+
+    >>> from sfmab_jax import potentials
+    >>> print(distribution(potentials.log_barrier(), jnp.array([0.0, -1.0])))
+    [0.61803... 0.3819...]
+    """
+    chex.assert_rank(theta, 1)
+    return distribution_of_gaps(potential, jax.lax.stop_gradient(jnp.max(theta)) - theta)
+
+
+def distribution_of_gaps(potential: "Potential", gaps: Array) -> Array:
+    """The same from the gaps x(i) = max(theta) - theta(i) >= 0, [n] -> [n]."""
+    return potential.psi(_root(potential, gaps) - gaps)
+
+
+@jax.custom_jvp
+def _root(potential: "Potential", gaps: Array) -> Array:
+    """nu with sum_i psi(nu - x(i)) = 1."""
+    return potential.root(gaps)
+
+
+@_root.defjvp
+def _root_jvp(primals, tangents):
+    potential, gaps = primals
+    nu = _root(potential, gaps)
+    _, residual_dot = jax.jvp(lambda p, x: arm_sum(p.psi(nu - x)), primals, tangents)
+    return nu, -residual_dot / arm_sum(potential.derivative(nu - gaps))
+
+
+def newton_root(
+    gaps: Array,
+    value_and_slope: Callable[[Array], tuple[Array, Array]],
+    newton_step: Callable[[Array, Array], Array],
+    lowest: Array,
+    highest: Array,
+    num_steps: int,
+) -> Array:
+    """Newton's method for sum_i psi(nu - x(i)) = 1, with a bracket and a fixed number of steps.
+
+    The root lies between psi^{-1}(1/n) and psi^{-1}(1), since the leader (gap 0) has probability
+    between 1/n and 1. As psi is convex, nu = psi^{-1}(1/n) + mean(x) is not below the root either
+    (Jensen). From such a start Newton moves down towards the root and never past it; the bracket
+    guards user-defined potentials and rounding.
+
+    Args:
+      gaps: x [n], non-negative with minimum 0.
+      value_and_slope: u -> (psi(u), psi'(u)).
+      newton_step: (excess, slope) -> the decrease of nu, where excess = sum(psi) - 1 and slope =
+        sum(psi'). Plain Newton is excess / slope.
+      lowest: psi^{-1}(1/n).
+      highest: psi^{-1}(1).
+      num_steps: a Python integer; the loop is unrolled.
+    """
+    low = lowest
+    high = nu = jnp.minimum(highest, lowest + jnp.mean(gaps))
+    for _ in range(num_steps):
+        value, slope = value_and_slope(nu - gaps)
+        excess = arm_sum(value) - 1
+        low = jnp.where(excess < 0, nu, low)
+        high = jnp.where(excess < 0, high, nu)
+        nu = nu - newton_step(excess, arm_sum(slope))
+        nu = jnp.where((nu >= low) & (nu <= high), nu, (low + high) / 2)
+    return nu
