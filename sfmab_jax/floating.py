@@ -6,7 +6,7 @@ import chex
 import jax.numpy as jnp
 from jax import Array
 
-__all__ = ["Sum", "add", "arm_sum", "pick", "start_sum", "two_sum"]
+__all__ = ["Sum", "add", "add_sums", "arm_sum", "pick", "start_sum", "two_sum"]
 
 # Below this many arms a sequential float32 sum errs by at most about 2e-6, and is fastest.
 _SEQUENTIAL_ARMS = 32
@@ -45,6 +45,14 @@ def add(total: Sum, term: Array) -> Sum:
     """``total + term`` in double-word arithmetic; relative error about the square of an ulp."""
     high, low = two_sum(total.value, term)
     low = low + total.error
+    value = high + low
+    return Sum(value, low - (value - high))
+
+
+def add_sums(a: Sum, b: Sum) -> Sum:
+    """``a + b`` of two two-word numbers."""
+    high, low = two_sum(a.value, b.value)
+    low = low + (a.error + b.error)
     value = high + low
     return Sum(value, low - (value - high))
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import chex
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
-from sfmab_jax.divergences import exp_remainder, unit_quadrature
+from sfmab_jax.divergences import RADIUS, exp_remainder, unit_quadrature
 from sfmab_jax.floating import arm_sum
 
 if TYPE_CHECKING:
@@ -61,9 +61,10 @@ def power_stability(
     *,
     inverse_dual: Callable[[Array], Array],
     contract: Callable[[Array], Array],
-    growth: Callable[[Array], Array],
+    growth: Callable[[Array, Array], Array],
     newton_step: Callable[[Array, Array], Array],
-    divergence: Callable[[Array, Array, Array], Array],
+    divergence_near: Callable[[Array, Array], Array],
+    divergence_far: Callable[[Array, Array], Array],
     exponent: Array | float,
     coefficient: Array | float,
     num_steps: int,
@@ -80,9 +81,10 @@ def power_stability(
       dual_loss: y [n].
       inverse_dual: p -> w.
       contract: 1 / (1 + z) -> (1 + z)^(-r).
-      growth: z -> (1 + z)^r - 1, so that p - q = q growth(z).
+      growth: (z, 1 + z) -> (1 + z)^r - 1, so that p - q = q growth(z).
       newton_step: as in `simplex.newton_root`.
-      divergence: (p, z, 1 + z) -> Breg_f(p || q).
+      divergence_near: (p, z) -> Breg_f(p || q) for |z| <= RADIUS.
+      divergence_far: (p, 1 + z) -> Breg_f(p || q) by its plain formula.
       exponent: r.
       coefficient: c.
       num_steps: Newton steps, unrolled.
@@ -105,16 +107,23 @@ def power_stability(
     origin = jnp.where(near, jnp.ones_like(shift), jnp.zeros_like(shift))
     base = jnp.where(near, offsets, gaps)
     v = jnp.where(near, shift, lowest)
-    for _ in range(num_steps):
+
+    def newton(_, v):
         scaled = w * (base + v)
         inverse_ratio = 1 / (origin + scaled)
         q = play * contract(inverse_ratio)
-        deficit = arm_sum(jnp.where(near, q * growth(scaled), play - q))
+        deficit = arm_sum(q * growth(scaled - (1 - origin), origin + scaled))
         slope = exponent * arm_sum(q * (w * inverse_ratio))
         v = v + newton_step(-deficit, slope)
-        v = jnp.where(near, v, jnp.maximum(v, lowest))
+        return jnp.where(near, v, jnp.maximum(v, lowest))
+
+    v = lax.fori_loop(0, num_steps, newton, v)
     scaled = w * (base + v)
-    return arm_sum(divergence(play, scaled - (1 - origin), origin + scaled))
+    z = scaled - (1 - origin)
+    # One choice for all arms, as a sum over a choice would not become a vector loop.
+    small = jnp.max(jnp.abs(z)) <= RADIUS
+    near_sum = arm_sum(divergence_near(play, jnp.where(small, z, 0)))
+    return jnp.where(small, near_sum, arm_sum(divergence_far(play, origin + scaled)))
 
 
 def entropy_stability(play: Array, dual_loss: Array) -> Array:

@@ -20,7 +20,15 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.divergences import exp_remainder, log_remainder, power_remainder, unit_quadrature
+from sfmab_jax.divergences import (
+    exp_remainder,
+    log_remainder,
+    log_series,
+    power_far,
+    power_remainder,
+    power_series,
+    unit_quadrature,
+)
 from sfmab_jax.floating import arm_sum
 from sfmab_jax.mixability import entropy_stability, general_stability, power_stability
 from sfmab_jax.simplex import newton_root
@@ -184,9 +192,10 @@ def _barrier_stability(play: Array, dual_loss: Array) -> Array:
         dual_loss,
         inverse_dual=lambda p: p,
         contract=lambda inverse_ratio: inverse_ratio,
-        growth=lambda z: z,
+        growth=lambda z, _: z,
         newton_step=_barrier_step,
-        divergence=lambda _, z, ratio: log_remainder(z, ratio),
+        divergence_near=lambda _, z: log_series(z),
+        divergence_far=lambda _, ratio: (ratio - 1) - jnp.log(ratio),
         exponent=1,
         coefficient=1,
         num_steps=_num_steps(play),
@@ -248,6 +257,13 @@ def _tsallis_step(c: Array | float, excess: Array, slope: Array) -> Array:
     return (1 + excess) * growth / ((1 - c) * slope)
 
 
+def _power_growth(z: Array, one_plus_z: Array, exponent: Array | float) -> Array:
+    """(1 + z)^r - 1, relatively accurate near zero and near z = -1."""
+    small = jnp.abs(z) <= 0.5
+    near = jnp.expm1(exponent * jnp.log1p(jnp.where(small, z, 0)))
+    return jnp.where(small, near, one_plus_z**exponent - 1)
+
+
 def _tsallis_root(c: Array | float, gaps: Array) -> Array:
     def value_and_slope(u):
         p = _tsallis_psi(c, u)
@@ -266,9 +282,10 @@ def _tsallis_stability(c: Array | float, play: Array, dual_loss: Array) -> Array
         dual_loss,
         inverse_dual=lambda p: p ** (1 - c) / c,
         contract=lambda inverse_ratio: inverse_ratio**r,
-        growth=lambda z: jnp.expm1(r * jnp.log1p(z)),
+        growth=lambda z, ratio: _power_growth(z, ratio, r),
         newton_step=Partial(_tsallis_step, c),
-        divergence=lambda p, z, ratio: p**c * power_remainder(z, ratio, r),
+        divergence_near=lambda p, z: p**c * power_series(z, r),
+        divergence_far=lambda p, ratio: p**c * power_far(ratio, r),
         exponent=r,
         coefficient=c,
         num_steps=_num_steps(play),

@@ -21,6 +21,7 @@ from jax import Array, lax
 from sfmab_jax.base import Bandit, BanditState
 from sfmab_jax.draw import draw_arm
 from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
+from sfmab_jax.lanes import over_lanes
 from sfmab_jax.random_bits import threefry_2x32
 
 __all__ = ["Block", "Source", "begin_block", "block_width", "compiler_options", "play_chunk"]
@@ -83,7 +84,7 @@ def begin_block(
     if record is None:
         records = ()
     else:
-        shapes = jax.eval_shape(jax.vmap(record, in_axes=-1, out_axes=-1), state)
+        shapes = jax.eval_shape(over_lanes(record), state)
         rows = num_checkpoints + 1
         records = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), shapes)
     return Block(
@@ -143,11 +144,13 @@ def _window_of_losses(source: Source, states: Any, rounds: Array, offset: Array)
     if source.table is not None:
         return states, lax.dynamic_slice_in_dim(source.table, offset, len(rounds))
 
-    def next_losses(states, round_):
-        over_sequences = jax.vmap(source.next, in_axes=(-1, 0, None), out_axes=-1)
-        return over_sequences(states, source.keys, round_)
-
-    states, losses = lax.scan(next_losses, states, rounds)
+    next_losses = jax.vmap(source.next, in_axes=(-1, 0, None), out_axes=-1)
+    if not jax.tree.leaves(states):
+        # Without memory the rounds are independent: all of the window at once.
+        over_rounds = jax.vmap(next_losses, in_axes=(None, None, 0))
+        states, losses = over_rounds(states, source.keys, rounds)
+    else:
+        states, losses = lax.scan(lambda s, t: next_losses(s, source.keys, t), states, rounds)
     return states, losses * source.to_units.astype(losses.dtype)
 
 
@@ -176,9 +179,7 @@ def _play_round(bandit, record, game_keys: Array, block: Block, now) -> tuple[Bl
         advantage = arm_sum(probabilities * (losses - loss))
         return bandit.update(state, arm, loss), loss, advantage
 
-    state, loss, advantage = jax.vmap(play, in_axes=-1, out_axes=-1)(
-        block.bandit, game_keys, losses
-    )
+    state, loss, advantage = over_lanes(play)(block.bandit, game_keys, losses)
     block = block._replace(
         bandit=state, realised=add(block.realised, loss), advantage=add(block.advantage, advantage)
     )
@@ -186,7 +187,7 @@ def _play_round(bandit, record, game_keys: Array, block: Block, now) -> tuple[Bl
     # Every round overwrites the slot of the next checkpoint; the last write is the checkpoint's.
     block = block._replace(totals=block.totals.at[slot].set(totals))
     if record is not None:
-        rows = jax.vmap(record, in_axes=-1, out_axes=-1)(state)
+        rows = over_lanes(record)(state)
         records = jax.tree.map(lambda kept, row: kept.at[slot].set(row), block.records, rows)
         block = block._replace(records=records)
     return block, None

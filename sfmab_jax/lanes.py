@@ -1,0 +1,172 @@
+"""Map a function of one game over many, with the games as the last axis of every array.
+
+`jax.vmap` moves the mapped axis to the front wherever a number meets a vector, and XLA then lays
+the state out as [games, arms]: on CPU the rounds run five to eight times slower than as
+[arms, games], where one operation on an arm is a vector operation over the games. Here the
+function is traced for one game and its operations are replayed with the lanes last. Elementwise
+operations, reductions and a few others have a rule below; everything else goes through `jax.vmap`
+for that one operation, so any function works and only the speed depends on the rules.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.extend.core import ClosedJaxpr, Literal
+
+__all__ = ["over_lanes"]
+
+_ELEMENTWISE = frozenset(
+    """
+    abs add add_any and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp
+    convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
+    integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or
+    population_count pow rem round rsqrt select_n shift_left shift_right_arithmetic
+    shift_right_logical sign sin sinh sqrt square sub tan tanh xor
+    """.split()
+)
+_REDUCTIONS = frozenset(
+    "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum".split()
+)
+_CALLS = {
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+}
+
+
+def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` of one game, mapped over the last axis of all its arguments and results.
+
+    Equal to ``jax.vmap(function, in_axes=-1, out_axes=-1)``. What all lanes share is closed over.
+
+    >>> over_lanes(lambda vector, number: vector * number)(jnp.ones((3, 2)), jnp.arange(2.0))
+    Array([[0., 1.],
+           [0., 1.],
+           [0., 1.]], dtype=float32)
+    """
+
+    def mapped(*args):
+        leaves, tree = jax.tree.flatten(args)
+        width = leaves[0].shape[-1]
+        one_game = [jax.ShapeDtypeStruct(leaf.shape[:-1], leaf.dtype) for leaf in leaves]
+        closed, shapes = jax.make_jaxpr(
+            lambda *flat: function(*tree.unflatten(flat)), return_shape=True
+        )(*one_game)
+        outputs = _replay(closed, leaves, [True] * len(leaves), width)
+        spread = [
+            value if in_lanes else _broadcast(value, False, jnp.shape(value), width)
+            for value, in_lanes in outputs
+        ]
+        return jax.tree.unflatten(jax.tree.structure(shapes), spread)
+
+    return mapped
+
+
+def _replay(
+    closed: ClosedJaxpr, values: Sequence[Any], in_lanes: Sequence[bool], width: int
+) -> list[tuple[Any, bool]]:
+    """Runs the operations of a traced function; each value knows whether it has a lane axis."""
+    known: dict[Any, tuple[Any, bool]] = {}
+    known.update((var, (const, False)) for var, const in zip(closed.jaxpr.constvars, closed.consts))
+    known.update(zip(closed.jaxpr.invars, zip(values, in_lanes)))
+
+    def read(atom) -> tuple[Any, bool]:
+        return (atom.val, False) if isinstance(atom, Literal) else known[atom]
+
+    for eqn in closed.jaxpr.eqns:
+        operands, flags = zip(*map(read, eqn.invars)) if eqn.invars else ((), ())
+        if eqn.primitive.name == "scan":
+            results = _scan(eqn, operands, flags, width)
+        elif eqn.primitive.name in _CALLS:
+            inner = eqn.params[_CALLS[eqn.primitive.name]]
+            results = _replay(inner, operands, flags, width)
+        else:
+            results = _apply(eqn, operands, flags, width)
+        known.update(zip(eqn.outvars, results))
+    return [read(atom) for atom in closed.jaxpr.outvars]
+
+
+def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
+    """One operation, with the lanes last."""
+    bound = eqn.primitive.get_bind_params(eqn.params)
+    # JAX before 0.10 gives a pair: functions to be bound first, and the parameters.
+    functions, params = bound if isinstance(bound, tuple) else ((), bound)
+    bind = partial(eqn.primitive.bind, *functions)
+    name, shape = eqn.primitive.name, eqn.outvars[0].aval.shape
+    if not any(flags):
+        result, on_lanes = bind(*operands, **params), False
+    else:
+        on_lanes = True
+        if name in _ELEMENTWISE:
+            spread = [_broadcast(x, f, shape, width) for x, f in zip(operands, flags)]
+            result = bind(*spread, **params)
+        elif name in _REDUCTIONS:
+            result = bind(*operands, **params)
+        elif name == "broadcast_in_dim" and len(operands) == 1:
+            dims = (*params["broadcast_dimensions"], len(shape))
+            result = lax.broadcast_in_dim(operands[0], (*shape, width), dims)
+        elif name == "squeeze":
+            result = lax.squeeze(operands[0], params["dimensions"])
+        elif name == "slice":
+            start, limit = (*params["start_indices"], 0), (*params["limit_indices"], width)
+            strides = None if params["strides"] is None else (*params["strides"], 1)
+            result = lax.slice(operands[0], start, limit, strides)
+        elif name == "reshape":
+            result = operands[0].reshape(*shape, width)
+        elif name == "pad" and not flags[1]:
+            config = (*params["padding_config"], (0, 0, 0))
+            result = lax.pad(operands[0], operands[1], config)
+        elif name == "concatenate":
+            spread = [
+                _broadcast(x, f, v.aval.shape, width)
+                for x, f, v in zip(operands, flags, eqn.invars)
+            ]
+            result = lax.concatenate(spread, params["dimension"])
+        else:
+            axes = [-1 if flag else None for flag in flags]
+            result = jax.vmap(partial(bind, **params), axes, -1)(*operands)
+    results = result if eqn.primitive.multiple_results else [result]
+    return [(value, on_lanes) for value in results]
+
+
+def _scan(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
+    """A scan of one game, as one scan whose carry and inputs have lanes."""
+    num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
+    shapes = [var.aval.shape for var in eqn.invars]
+    consts, const_flags = operands[:num_consts], flags[:num_consts]
+    spread = [
+        _broadcast(x, f, shape, width)
+        for x, f, shape in zip(operands, flags, shapes, strict=True)
+    ][num_consts:]
+
+    def body(carry, inputs):
+        values = (*consts, *carry, *inputs)
+        in_lanes = (*const_flags, *([True] * (len(carry) + len(inputs))))
+        outputs = _replay(eqn.params["jaxpr"], values, in_lanes, width)
+        outputs = [
+            x if f else _broadcast(x, f, jnp.shape(x), width) for x, f in outputs
+        ]
+        return outputs[:num_carry], outputs[num_carry:]
+
+    names = ("length", "reverse", "unroll")
+    carry, stacked = lax.scan(
+        body,
+        spread[:num_carry],
+        spread[num_carry:],
+        **{name: eqn.params[name] for name in names},
+    )
+    return [(value, True) for value in (*carry, *stacked)]
+
+
+def _broadcast(value: Any, in_lanes: bool, shape: tuple[int, ...], width: int) -> Any:
+    """``value``, of the shape given or a number, as [*shape, width]."""
+    rank = jnp.ndim(value) - in_lanes
+    dims = tuple(range(rank)) + ((len(shape),) if in_lanes else ())
+    return lax.broadcast_in_dim(value, (*shape, width), dims)
