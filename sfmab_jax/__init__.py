@@ -1,0 +1,60 @@
+"""A JAX engine for studying scale-free adversarial bandits.
+
+    import sfmab_jax as sf
+
+    result = sf.simulate(sf.strategies.scale_free(), sf.losses.sparse(), num_seeds=1000)
+    print(result.mean()[0, -1], result.interval(0.95))
+
+A strategy is a sampling scheme S, an estimation scheme E and a full-information strategy F:
+see `compose`, and the modules `sampling`, `estimation` and `full_information`.
+"""
+
+from sfmab_jax import (
+    estimation,
+    full_information,
+    losses,
+    plotting,
+    potentials,
+    sampling,
+    strategies,
+    theory,
+)
+from sfmab_jax.base import Bandit, BanditState, Estimation, FullInformation, Round, Sampling
+from sfmab_jax.compose import compose
+from sfmab_jax.draw import draw_arm
+from sfmab_jax.mixability import mixability_gap
+from sfmab_jax.norms import Norms
+from sfmab_jax.results import Result, Results, load
+from sfmab_jax.simplex import distribution, normalizer
+from sfmab_jax.simulate import simulate
+from sfmab_jax.theory import bounds
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bandit",
+    "BanditState",
+    "Estimation",
+    "FullInformation",
+    "Norms",
+    "Result",
+    "Results",
+    "Round",
+    "Sampling",
+    "bounds",
+    "compose",
+    "distribution",
+    "draw_arm",
+    "estimation",
+    "full_information",
+    "load",
+    "losses",
+    "mixability_gap",
+    "normalizer",
+    "plotting",
+    "potentials",
+    "sampling",
+    "simulate",
+    "strategies",
+    "theory",
+]

@@ -13,7 +13,6 @@ __all__ = [
     "exp_remainder",
     "log_remainder",
     "log_series",
-    "power_far",
     "power_remainder",
     "power_series",
     "unit_quadrature",
@@ -85,14 +84,10 @@ def power_series(z: Array, exponent: Array | float) -> Array:
     return (exponent - 1) * z * z * total
 
 
-def power_far(one_plus_z: Array, exponent: Array | float) -> Array:
-    """The same by its plain formula, from 1 + z."""
-    head = (one_plus_z ** (1 - exponent) - 1) / exponent
-    return head + (1 - 1 / exponent) * (one_plus_z - 1)
-
-
 def power_remainder(z: Array, one_plus_z: Array, exponent: Array | float) -> Array:
     """The same for any z > -1."""
     small = jnp.abs(z) <= RADIUS
     near = power_series(jnp.where(small, z, 0), exponent)
-    return jnp.where(small, near, power_far(jnp.where(small, 1, one_plus_z), exponent))
+    ratio = jnp.where(small, 1, one_plus_z)
+    far = (ratio ** (1 - exponent) - 1) / exponent + (1 - 1 / exponent) * (ratio - 1)
+    return jnp.where(small, near, far)

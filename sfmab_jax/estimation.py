@@ -28,6 +28,8 @@ def _keep(state, seen: Round):
     return state
 
 
-def _importance_weighted(state, play: Array, probabilities: Array, arm: Array, loss: Array) -> Array:
+def _importance_weighted(
+    state, play: Array, probabilities: Array, arm: Array, loss: Array
+) -> Array:
     weighted = loss / pick(probabilities, arm)
     return jnp.where(jnp.arange(len(play)) == arm, weighted, jnp.zeros_like(play))

@@ -20,16 +20,83 @@ from jax.extend.core import ClosedJaxpr, Literal
 __all__ = ["over_lanes"]
 
 _ELEMENTWISE = frozenset(
-    """
-    abs add add_any and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp
-    convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
-    integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or
-    population_count pow rem round rsqrt select_n shift_left shift_right_arithmetic
-    shift_right_logical sign sin sinh sqrt square sub tan tanh xor
-    """.split()
+    [
+        "abs",
+        "add",
+        "add_any",
+        "and",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "bitcast_convert_type",
+        "cbrt",
+        "ceil",
+        "clamp",
+        "convert_element_type",
+        "copy",
+        "cos",
+        "cosh",
+        "digamma",
+        "div",
+        "eq",
+        "erf",
+        "erf_inv",
+        "erfc",
+        "exp",
+        "exp2",
+        "expm1",
+        "floor",
+        "ge",
+        "gt",
+        "integer_pow",
+        "is_finite",
+        "le",
+        "lgamma",
+        "log",
+        "log1p",
+        "logistic",
+        "lt",
+        "max",
+        "min",
+        "mul",
+        "ne",
+        "neg",
+        "nextafter",
+        "not",
+        "or",
+        "population_count",
+        "pow",
+        "rem",
+        "round",
+        "rsqrt",
+        "select_n",
+        "shift_left",
+        "shift_right_arithmetic",
+        "shift_right_logical",
+        "sign",
+        "sin",
+        "sinh",
+        "sqrt",
+        "square",
+        "sub",
+        "tan",
+        "tanh",
+        "xor",
+    ]
 )
 _REDUCTIONS = frozenset(
-    "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum".split()
+    [
+        "argmax",
+        "argmin",
+        "reduce_and",
+        "reduce_max",
+        "reduce_min",
+        "reduce_or",
+        "reduce_prod",
+        "reduce_sum",
+    ]
 )
 _CALLS = {
     "closed_call": "call_jaxpr",
@@ -142,17 +209,14 @@ def _scan(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     shapes = [var.aval.shape for var in eqn.invars]
     consts, const_flags = operands[:num_consts], flags[:num_consts]
     spread = [
-        _broadcast(x, f, shape, width)
-        for x, f, shape in zip(operands, flags, shapes, strict=True)
+        _broadcast(x, f, shape, width) for x, f, shape in zip(operands, flags, shapes, strict=True)
     ][num_consts:]
 
     def body(carry, inputs):
         values = (*consts, *carry, *inputs)
         in_lanes = (*const_flags, *([True] * (len(carry) + len(inputs))))
         outputs = _replay(eqn.params["jaxpr"], values, in_lanes, width)
-        outputs = [
-            x if f else _broadcast(x, f, jnp.shape(x), width) for x, f in outputs
-        ]
+        outputs = [x if f else _broadcast(x, f, jnp.shape(x), width) for x, f in outputs]
         return outputs[:num_carry], outputs[num_carry:]
 
     names = ("length", "reverse", "unroll")

@@ -61,7 +61,7 @@ def power_stability(
     *,
     inverse_dual: Callable[[Array], Array],
     contract: Callable[[Array], Array],
-    growth: Callable[[Array, Array], Array],
+    fraction_lost: Callable[[Array, Array], Array],
     newton_step: Callable[[Array, Array], Array],
     divergence_near: Callable[[Array, Array], Array],
     divergence_far: Callable[[Array, Array], Array],
@@ -81,7 +81,7 @@ def power_stability(
       dual_loss: y [n].
       inverse_dual: p -> w.
       contract: 1 / (1 + z) -> (1 + z)^(-r).
-      growth: (z, 1 + z) -> (1 + z)^r - 1, so that p - q = q growth(z).
+      fraction_lost: (z, 1 / (1 + z)) -> 1 - (1 + z)^(-r) = (p - q) / p.
       newton_step: as in `simplex.newton_root`.
       divergence_near: (p, z) -> Breg_f(p || q) for |z| <= RADIUS.
       divergence_far: (p, 1 + z) -> Breg_f(p || q) by its plain formula.
@@ -112,7 +112,7 @@ def power_stability(
         scaled = w * (base + v)
         inverse_ratio = 1 / (origin + scaled)
         q = play * contract(inverse_ratio)
-        deficit = arm_sum(q * growth(scaled - (1 - origin), origin + scaled))
+        deficit = arm_sum(play * fraction_lost(scaled - (1 - origin), inverse_ratio))
         slope = exponent * arm_sum(q * (w * inverse_ratio))
         v = v + newton_step(-deficit, slope)
         return jnp.where(near, v, jnp.maximum(v, lowest))

@@ -24,7 +24,6 @@ from sfmab_jax.divergences import (
     exp_remainder,
     log_remainder,
     log_series,
-    power_far,
     power_remainder,
     power_series,
     unit_quadrature,
@@ -192,7 +191,7 @@ def _barrier_stability(play: Array, dual_loss: Array) -> Array:
         dual_loss,
         inverse_dual=lambda p: p,
         contract=lambda inverse_ratio: inverse_ratio,
-        growth=lambda z, _: z,
+        fraction_lost=lambda z, inverse_ratio: z * inverse_ratio,
         newton_step=_barrier_step,
         divergence_near=lambda _, z: log_series(z),
         divergence_far=lambda _, ratio: (ratio - 1) - jnp.log(ratio),
@@ -257,11 +256,11 @@ def _tsallis_step(c: Array | float, excess: Array, slope: Array) -> Array:
     return (1 + excess) * growth / ((1 - c) * slope)
 
 
-def _power_growth(z: Array, one_plus_z: Array, exponent: Array | float) -> Array:
-    """(1 + z)^r - 1, relatively accurate near zero and near z = -1."""
+def _power_fraction_lost(z: Array, inverse_ratio: Array, exponent: Array | float) -> Array:
+    """1 - (1 + z)^(-r), relatively accurate near zero and safe near z = -1."""
     small = jnp.abs(z) <= 0.5
-    near = jnp.expm1(exponent * jnp.log1p(jnp.where(small, z, 0)))
-    return jnp.where(small, near, one_plus_z**exponent - 1)
+    near = -jnp.expm1(-exponent * jnp.log1p(jnp.where(small, z, 0)))
+    return jnp.where(small, near, 1 - inverse_ratio**exponent)
 
 
 def _tsallis_root(c: Array | float, gaps: Array) -> Array:
@@ -282,10 +281,10 @@ def _tsallis_stability(c: Array | float, play: Array, dual_loss: Array) -> Array
         dual_loss,
         inverse_dual=lambda p: p ** (1 - c) / c,
         contract=lambda inverse_ratio: inverse_ratio**r,
-        growth=lambda z, ratio: _power_growth(z, ratio, r),
+        fraction_lost=lambda z, inverse_ratio: _power_fraction_lost(z, inverse_ratio, r),
         newton_step=Partial(_tsallis_step, c),
         divergence_near=lambda p, z: p**c * power_series(z, r),
-        divergence_far=lambda p, ratio: p**c * power_far(ratio, r),
+        divergence_far=lambda p, ratio: p**c * power_remainder(ratio - 1, ratio, r),
         exponent=r,
         coefficient=c,
         num_steps=_num_steps(play),
@@ -328,5 +327,8 @@ def _general_root(psi, inverse, gaps: Array) -> Array:
     def plain_newton(excess, slope):
         return excess / slope
 
-    lowest, highest = inverse(jnp.full_like(gaps[0], 1 / len(gaps))), inverse(jnp.ones_like(gaps[0]))
+    lowest, highest = (
+        inverse(jnp.full_like(gaps[0], 1 / len(gaps))),
+        inverse(jnp.ones_like(gaps[0])),
+    )
     return newton_root(gaps, value_and_slope, plain_newton, lowest, highest, _GENERAL_STEPS)

@@ -24,9 +24,14 @@ from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
 from sfmab_jax.lanes import over_lanes
 from sfmab_jax.random_bits import threefry_2x32
 
-__all__ = ["Block", "Source", "begin_block", "block_width", "compiler_options", "play_chunk"]
-
-WINDOW = 16
+__all__ = [
+    "Block",
+    "Source",
+    "begin_block",
+    "block_width",
+    "play_chunk",
+    "window_of_losses",
+]
 
 
 class Source(NamedTuple):
@@ -55,11 +60,6 @@ def block_width(num_arms: int) -> int:
     A rule on the number of arms alone, so that it cannot differ between two runs of one game.
     """
     return int(np.clip(2 ** int(np.log2(8192 / num_arms)), 16, 512))
-
-
-def compiler_options(platform: str) -> dict[str, str]:
-    """XLA's library calls for reductions break the fusion of the loop on CPU: three times slower."""
-    return {"xla_cpu_experimental_ynn_fusion_type": ""} if platform == "cpu" else {}
 
 
 def begin_block(
@@ -109,6 +109,7 @@ def play_chunk(
     num_windows: Array,
     *,
     window: int,
+    num_sequences: int,
 ) -> Block:
     """Plays ``num_windows * window`` rounds, the first of them ``first_round``, in every lane.
 
@@ -123,14 +124,16 @@ def play_chunk(
       checkpoints: the rounds at which totals are kept, int32 [C].
       first_round, num_windows: int32 [], traced: one program serves any number of rounds.
       window: rounds in a window, static.
+      num_sequences: how many of the source's sequences the lanes use, static; the rest of them
+        only fill up vectors.
     """
     dtype = block.realised.value.dtype
 
     def play_window(index: Array, block: Block) -> Block:
         offset = index * window
         rounds = first_round + offset + jnp.arange(window, dtype=jnp.int32)
-        loss_states, losses = _window_of_losses(source, block.losses, rounds, offset)
-        losses = _to_lanes(losses.astype(dtype), lane_sequence)
+        loss_states, losses = window_of_losses(source, block.losses, rounds, offset)
+        losses = _to_lanes(losses[..., :num_sequences].astype(dtype), lane_sequence)
         slots = jnp.sum(checkpoints[:, None] < rounds, axis=0, dtype=jnp.int32)
         step = partial(_play_round, bandit, record, game_keys)
         block = block._replace(losses=loss_states)
@@ -139,7 +142,7 @@ def play_chunk(
     return lax.fori_loop(0, num_windows, play_window, block)
 
 
-def _window_of_losses(source: Source, states: Any, rounds: Array, offset: Array):
+def window_of_losses(source: Source, states: Any, rounds: Array, offset: Array):
     """The losses of a window, [window, n, sequences], in units of the loss."""
     if source.table is not None:
         return states, lax.dynamic_slice_in_dim(source.table, offset, len(rounds))

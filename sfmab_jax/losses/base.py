@@ -12,8 +12,8 @@ from jax.tree_util import Partial
 __all__ = [
     "LossSequence",
     "as_loss_sequence",
-    "check_number",
     "check_num_arms",
+    "check_number",
     "from_array",
     "from_function",
 ]

@@ -1,0 +1,117 @@
+"""What a loss sequence amounts to at the checkpoints: its norms and its best arm."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from sfmab_jax.floating import Sum, add, arm_sum, start_sum
+from sfmab_jax.lanes import over_lanes
+from sfmab_jax.rounds import Source, window_of_losses
+
+__all__ = ["Measure", "Norms", "begin_measure", "measure_chunk", "norms_from_rows"]
+
+
+class Norms(NamedTuple):
+    """Norms of K loss sequences over their first tau rounds, tau the C checkpoints.
+
+    As in Theorem 1 of the paper, with S_i = sum_{t <= tau} l_t(i). NumPy float64 [K, C], in the
+    losses' own units.
+    """
+
+    num_arms: int
+    rounds: np.ndarray  # tau  [C]
+    l_1: np.ndarray  # sum_t ||l_t||_1
+    l_2: np.ndarray  # sum_t ||l_t||_2^2
+    l_inf: np.ndarray  # max_t ||l_t||_inf
+    s_inf: np.ndarray  # max_i |S_i|
+    best: np.ndarray  # min_i S_i, the total loss of the best fixed arm
+    mean: np.ndarray  # mean_i S_i, the total loss of uniform play
+
+
+class Measure(NamedTuple):
+    """Running measures of a block of sequences; all leaves [..., sequences]."""
+
+    losses: Any  # states of the sequences
+    totals: Sum  # S_i [n]
+    l_1: Sum
+    l_2: Sum
+    l_inf: Array
+    rows: Array  # at the checkpoints [C + 1, 8]
+
+
+def begin_measure(
+    init_losses, keys: Array, *, num_arms: int, num_sequences: int, num_checkpoints: int, dtype
+) -> Measure:
+    """The measures before round 1."""
+    zero = start_sum(jnp.zeros(num_sequences, dtype))
+    return Measure(
+        losses=() if init_losses is None else jax.vmap(init_losses, out_axes=-1)(keys),
+        totals=start_sum(jnp.zeros((num_arms, num_sequences), dtype)),
+        l_1=zero,
+        l_2=zero,
+        l_inf=zero.value,
+        rows=jnp.zeros((num_checkpoints + 1, 8, num_sequences), dtype),
+    )
+
+
+def measure_chunk(
+    source: Source,
+    measure: Measure,
+    checkpoints: Array,
+    first_round: Array,
+    num_windows: Array,
+    *,
+    window: int,
+) -> Measure:
+    """Measures ``num_windows * window`` rounds of every sequence of the source."""
+
+    def measure_round(measure: Measure, now) -> tuple[Measure, None]:
+        slot, losses = now
+        totals, l_1, l_2, l_inf, row = over_lanes(_measure_round)(*measure[1:5], losses)
+        rows = measure.rows.at[slot].set(row)
+        return Measure(measure.losses, totals, l_1, l_2, l_inf, rows), None
+
+    def measure_window(index: Array, measure: Measure) -> Measure:
+        offset = index * window
+        rounds = first_round + offset + jnp.arange(window, dtype=jnp.int32)
+        states, losses = window_of_losses(source, measure.losses, rounds, offset)
+        slots = jnp.sum(checkpoints[:, None] < rounds, axis=0, dtype=jnp.int32)
+        losses = losses.astype(measure.l_inf.dtype)
+        return lax.scan(measure_round, measure._replace(losses=states), (slots, losses))[0]
+
+    return lax.fori_loop(0, num_windows, measure_window, measure)
+
+
+def _measure_round(totals: Sum, l_1: Sum, l_2: Sum, l_inf: Array, loss: Array):
+    """One round of one sequence."""
+    size = jnp.abs(loss)
+    totals = add(totals, loss)
+    l_1 = add(l_1, arm_sum(size))
+    l_2 = add(l_2, arm_sum(size * size))
+    l_inf = jnp.maximum(l_inf, jnp.max(size))
+    lowest = jnp.min(totals.value)
+    excess = jnp.min((totals.value - lowest) + totals.error)
+    above_lowest = arm_sum((totals.value - lowest) + totals.error) / len(loss)
+    s_inf = jnp.max(jnp.abs(totals.value))
+    row = jnp.stack([lowest, excess, above_lowest, s_inf, l_1.value, l_1.error, l_2.value, l_inf])
+    return totals, l_1, l_2, l_inf, row
+
+
+def norms_from_rows(rows: np.ndarray, num_arms: int, rounds: np.ndarray, unit: float) -> Norms:
+    """`Norms` from the rows [C, 8, K] of `Measure`; ``unit`` is the size of 1 in true losses."""
+    lowest, excess, above, s_inf, l_1, l_1_error, l_2, l_inf = np.moveaxis(
+        rows.astype(np.float64), 1, 0
+    ).transpose(0, 2, 1)
+    return Norms(
+        num_arms=num_arms,
+        rounds=rounds,
+        l_1=(l_1 + l_1_error) * unit,
+        l_2=l_2 * unit**2,
+        l_inf=l_inf * unit,
+        s_inf=s_inf * unit,
+        best=(lowest + excess) * unit,
+        mean=(lowest + above) * unit,
+    )

@@ -1,0 +1,68 @@
+"""Plots of regret. Colours are told apart by colour-blind readers, lines also by their dashes."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from sfmab_jax.results import Result
+
+__all__ = ["LINE_STYLES", "regret"]
+
+# Okabe and Ito's palette, with a dash pattern each.
+LINE_STYLES = [
+    {"color": "#0072B2", "linestyle": "-"},
+    {"color": "#D55E00", "linestyle": "--"},
+    {"color": "#009E73", "linestyle": "-."},
+    {"color": "#CC79A7", "linestyle": ":"},
+    {"color": "#E69F00", "linestyle": (0, (5, 1))},
+    {"color": "#56B4E9", "linestyle": (0, (3, 1, 1, 1))},
+]
+
+
+def regret(
+    results: "Mapping[str, Result]",
+    *,
+    axes: Any = None,
+    level: float = 0.95,
+    bounds: Mapping[str, np.ndarray] | None = None,
+):
+    """Mean expected regret against the rounds, with its interval, a line for each strategy.
+
+    Over several loss sequences the line is the mean over them all, and the interval that of the
+    sequences' means.
+
+    Args:
+      results: by name, as `simulate` returns them.
+      axes: Matplotlib axes to draw on; new ones by default.
+      level: of the interval.
+      bounds: lines to draw beside them, by name, each [C].
+
+    Returns:
+      The axes; ``axes.figure.savefig(path)`` writes the picture.
+    """
+    import matplotlib.pyplot as plt
+
+    if axes is None:
+        _, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    for number, (name, result) in enumerate(results.items()):
+        style = LINE_STYLES[number % len(LINE_STYLES)]
+        pooled = result.expected_regret
+        if pooled.shape[0] > 1:
+            pooled = pooled.mean(axis=1)[None]
+        from sfmab_jax.statistics import mean, normal_interval
+
+        low, high = normal_interval(pooled, level)
+        axes.plot(result.rounds, mean(pooled)[0], label=name, **style)
+        axes.fill_between(result.rounds, low[0], high[0], color=style["color"], alpha=0.2, lw=0)
+    for number, (name, line) in enumerate((bounds or {}).items()):
+        rounds = next(iter(results.values())).rounds
+        grey = ("0.35", "0.6")[number % 2]
+        axes.plot(rounds, line, label=name, color=grey, linestyle=(0, (1, 1)), lw=1)
+    axes.set_xlabel("round")
+    axes.set_ylabel(f"regret (mean, {level:.0%} interval)")
+    axes.set_xscale("log")
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.3)
+    return axes

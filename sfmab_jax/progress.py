@@ -1,0 +1,60 @@
+"""A progress bar that appears only when there is something to wait for."""
+
+import sys
+import threading
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+__all__ = ["Progress"]
+
+_PATIENCE = 2.0  # seconds
+
+
+class Progress:
+    """Counts rounds from several threads; drawn from one."""
+
+    def __init__(self, total: int, show: bool | None):
+        self.total = total
+        self.done = 0
+        self.seconds = 0.0
+        self._lock = threading.Lock()
+        self._wanted = sys.stderr.isatty() if show is None else show
+        self._patience = _PATIENCE if show is None else 0.0
+        self._bar: RichProgress | None = None
+
+    def __enter__(self) -> "Progress":
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.seconds = time.perf_counter() - self._start
+        if self._bar is not None:
+            self.show()
+            self._bar.stop()
+
+    def advance(self, rounds: int) -> None:
+        """``rounds`` more have been played. Called by the threads that play."""
+        with self._lock:
+            self.done += rounds
+
+    def show(self) -> None:
+        """Draws the bar, from the second second on. Called by the thread that waits."""
+        elapsed = time.perf_counter() - self._start
+        if not self._wanted or elapsed < self._patience:
+            return
+        if self._bar is None:
+            self._bar = RichProgress(
+                TextColumn("{task.percentage:3.0f}%"),
+                BarColumn(),
+                TextColumn("{task.fields[speed]} million rounds/s"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("rounds", total=self.total, speed="0")
+        speed = f"{self.done / elapsed / 1e6:.2f}"
+        self._bar.update(self._task, completed=self.done, speed=speed)

@@ -1,0 +1,223 @@
+"""simulate: many strategies, seeds and loss sequences; regret at the checkpoints."""
+
+import operator
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sfmab_jax.base import Bandit, BanditState
+from sfmab_jax.compose import with_static_functions
+from sfmab_jax.engine import Games, chunk_rounds_for, measure_losses, play_games, run_jobs
+from sfmab_jax.losses import LossSequence, as_loss_sequence
+from sfmab_jax.progress import Progress
+from sfmab_jax.results import Result, Results
+
+__all__ = ["simulate"]
+
+_MOST_ROUNDS = 2**31 - 2**16
+
+
+def simulate(
+    strategies: Bandit | Mapping[str, Bandit],
+    losses: LossSequence | Any,
+    *,
+    num_rounds: int | None = None,
+    num_seeds: int = 1024,
+    num_sequences: int | None = None,
+    seed: int = 0,
+    first_seed: int = 0,
+    checkpoints: int | Sequence[int] = 64,
+    dtype: Any = jnp.float32,
+    record: Callable[[BanditState], Any] | None = None,
+    progress: bool | None = None,
+    devices: Sequence[Any] | None = None,
+    chunk_rounds: int | None = None,
+) -> Result | Results:
+    """Plays every strategy on the same loss sequences with the same random numbers.
+
+    The game of sequence k and seed s is the same, bit for bit on one kind of machine, whatever
+    the other games, the chunks and the devices.
+
+    Args:
+      strategies: one bandit, or a mapping from names to bandits.
+      losses: a `LossSequence`, or an array [T, n] or [K, T, n].
+      num_rounds: T. By default the length of the array, or 10,000.
+      num_seeds: S, independent games of each strategy on each sequence.
+      num_sequences: K, independent members of a random family. By default 1.
+      seed: names the whole run: losses and games.
+      first_seed: the number of the first seed; seeds are first_seed ... first_seed + S - 1.
+      checkpoints: how many, spread evenly on a logarithmic scale, or the rounds themselves. The
+        last round is always one.
+      dtype: float32, or float64 when JAX has it enabled.
+      record: ``record(state)`` of one game, kept at the checkpoints; for instance
+        ``lambda state: state.full_information.learning_rate``.
+      progress: whether to show a progress bar; None shows one in a terminal when it takes long.
+      devices: JAX devices to spread the games over; by default all local devices.
+      chunk_rounds: rounds in one call of the compiled program.
+
+    Returns:
+      A `Result` for one bandit, `Results` for a mapping.
+
+    >>> import sfmab_jax as sf
+    >>> bandit = sf.strategies.scale_free()
+    >>> result = sf.simulate(bandit, [[1.0, 0.0], [0.0, 0.5]], num_seeds=8)
+    >>> result.regret.shape
+    (1, 8, 2)
+    """
+    named = dict(strategies) if isinstance(strategies, Mapping) else {"strategy": strategies}
+    if not named:
+        raise ValueError("strategies is empty; give at least one bandit")
+    for name, bandit in named.items():
+        if not isinstance(bandit, Bandit):
+            raise ValueError(
+                f"strategy {name!r} is {bandit!r}; give a Bandit, as made by "
+                "sf.strategies.scale_free() or sf.compose(...)"
+            )
+    sequence = as_loss_sequence(losses)
+    dtype = _checked_dtype(dtype)
+    rounds = _checked_rounds(num_rounds, sequence)
+    chunk = chunk_rounds_for(sequence.num_arms, rounds)
+    games = Games(
+        losses=sequence,
+        num_rounds=rounds,
+        num_sequences=_checked_sequences(num_sequences, sequence),
+        num_seeds=_integer("num_seeds", num_seeds, 1, 2**31 - 1),
+        first_seed=_integer("first_seed", first_seed, 0, 2**31 - 1),
+        seed=_integer("seed", seed, 0, 2**63 - 1),
+        checkpoints=_checkpoints(checkpoints, rounds),
+        dtype=dtype,
+        unit=_unit(sequence.magnitude, dtype),
+        chunk_rounds=_integer("chunk_rounds", chunk_rounds or chunk, 1, 2**20),
+        devices=tuple(jax.local_devices() if devices is None else devices),
+    )
+    if not games.devices:
+        raise ValueError("devices is empty; give at least one JAX device, or None for all")
+    if record is not None and not callable(record):
+        raise ValueError(f"record is {record!r}; give a function of the bandit's state, or None")
+    return _simulate(games, named, record, progress, one=isinstance(strategies, Bandit))
+
+
+def _simulate(games: Games, named, record, progress, one: bool) -> Result | Results:
+    """Plays what has been checked."""
+    kept = None if record is None else with_static_functions(record)
+    bar = Progress(games.num_games * games.num_rounds * len(named), progress)
+    jobs: list[Callable[[threading.Event], Any]] = [partial(measure_losses, games)]
+    for bandit in named.values():
+        bandit = with_static_functions(bandit)
+        for block in range(games.num_blocks):
+            play = partial(play_games, games, bandit, kept, block, advance=bar.advance)
+            jobs.append(lambda stop, play=play: play(stop=stop))
+    try:
+        with bar:
+            norms, *blocks = run_jobs(jobs, games.devices, bar.show)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"stopped after {bar.done:,} of {bar.total:,} rounds; nothing was kept. The same call "
+            f"with seed={games.seed} plays the same games again; fewer rounds or seeds, or some "
+            "seeds at a time with first_seed=, take less time"
+        ) from None
+    results = {}
+    shape = (games.num_sequences, games.num_seeds, -1)
+    best = norms.best[:, None, :]
+    for number, name in enumerate(named):
+        mine = blocks[number * games.num_blocks : (number + 1) * games.num_blocks]
+        results[name] = Result(
+            name=name,
+            rounds=games.checkpoints,
+            regret=np.concatenate([b.realised for b in mine]).reshape(shape) - best,
+            expected_regret=np.concatenate([b.expected for b in mine]).reshape(shape) - best,
+            norms=norms,
+            seed=games.seed,
+            first_seed=games.first_seed,
+            losses=games.losses.name,
+            dtype=games.dtype.name,
+            seconds=bar.seconds,
+            records=jax.tree.map(
+                lambda *leaves: np.concatenate(leaves).reshape(*shape[:2], *leaves[0].shape[1:]),
+                *[b.records for b in mine],
+            ),
+        )
+    return results["strategy"] if one else Results(results)
+
+
+def _integer(name: str, value: Any, least: int, most: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name} is {value!r}; give an integer") from None
+    if isinstance(value, bool) or not least <= number <= most:
+        raise ValueError(f"{name} is {value!r}; give an integer from {least} to {most}")
+    return number
+
+
+def _checked_dtype(dtype: Any) -> np.dtype:
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        raise ValueError(f"dtype is {dtype!r}; give float32 or float64") from None
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype is {dtype}; give float32 or float64")
+    if dtype == np.float64 and not jax.config.jax_enable_x64:
+        raise ValueError(
+            "dtype is float64, which JAX has turned off; call "
+            "jax.config.update('jax_enable_x64', True) first, or set JAX_ENABLE_X64=1"
+        )
+    return dtype
+
+
+def _checked_rounds(num_rounds: int | None, sequence: LossSequence) -> int:
+    available = sequence.num_rounds
+    if num_rounds is None:
+        return 10_000 if available is None else available
+    rounds = _integer("num_rounds", num_rounds, 1, _MOST_ROUNDS)
+    if available is not None and rounds > available:
+        raise ValueError(f"num_rounds is {rounds}; the array of losses has only {available}")
+    return rounds
+
+
+def _checked_sequences(num_sequences: int | None, sequence: LossSequence) -> int:
+    available = sequence.num_sequences
+    if num_sequences is None:
+        return available or 1
+    number = _integer("num_sequences", num_sequences, 1, 2**31 - 1)
+    if available is not None and number > available:
+        raise ValueError(f"num_sequences is {number}; the array of losses has only {available}")
+    return number
+
+
+def _checkpoints(checkpoints: int | Sequence[int], num_rounds: int) -> np.ndarray:
+    """The rounds at which results are kept, increasing, the last of them the last round."""
+    if np.ndim(checkpoints) == 0:
+        number = _integer("checkpoints", checkpoints, 1, 100_000)
+        if number >= num_rounds:
+            return np.arange(1, num_rounds + 1)
+        spread = np.geomspace(1, num_rounds, number) if number > 1 else np.array([num_rounds])
+        # Early on the scale is finer than the rounds: move each to the next free one.
+        place = np.arange(number)
+        rounds = np.maximum.accumulate(np.rint(spread).astype(np.int64) - place) + place
+        return np.minimum(rounds, num_rounds - number + 1 + place)
+    rounds = np.asarray(checkpoints)
+    if rounds.ndim != 1 or rounds.dtype.kind not in "iu" or not len(rounds):
+        raise ValueError(f"checkpoints are {checkpoints!r}; give a number or a list of rounds")
+    rounds = np.unique(np.append(rounds, num_rounds))
+    if rounds[0] < 1 or rounds[-1] > num_rounds:
+        raise ValueError(
+            f"checkpoints run from {rounds[0]} to {rounds[-1]}; rounds run from 1 to {num_rounds}"
+        )
+    return rounds
+
+
+def _unit(magnitude: float, dtype: np.dtype) -> float:
+    """The power of two next to the size of the losses, an exact change of unit."""
+    info = np.finfo(dtype)
+    if not 4 * info.tiny <= magnitude <= info.max / 4:
+        raise ValueError(
+            f"losses have size {magnitude:.3g}, beyond the range of {dtype.name}; "
+            "change their unit, or use float64"
+        )
+    return float(2.0 ** np.rint(np.log2(magnitude)))
