@@ -20,83 +20,16 @@ from jax.extend.core import ClosedJaxpr, Literal
 __all__ = ["over_lanes"]
 
 _ELEMENTWISE = frozenset(
-    [
-        "abs",
-        "add",
-        "add_any",
-        "and",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "bitcast_convert_type",
-        "cbrt",
-        "ceil",
-        "clamp",
-        "convert_element_type",
-        "copy",
-        "cos",
-        "cosh",
-        "digamma",
-        "div",
-        "eq",
-        "erf",
-        "erf_inv",
-        "erfc",
-        "exp",
-        "exp2",
-        "expm1",
-        "floor",
-        "ge",
-        "gt",
-        "integer_pow",
-        "is_finite",
-        "le",
-        "lgamma",
-        "log",
-        "log1p",
-        "logistic",
-        "lt",
-        "max",
-        "min",
-        "mul",
-        "ne",
-        "neg",
-        "nextafter",
-        "not",
-        "or",
-        "population_count",
-        "pow",
-        "rem",
-        "round",
-        "rsqrt",
-        "select_n",
-        "shift_left",
-        "shift_right_arithmetic",
-        "shift_right_logical",
-        "sign",
-        "sin",
-        "sinh",
-        "sqrt",
-        "square",
-        "sub",
-        "tan",
-        "tanh",
-        "xor",
-    ]
+    """
+    abs add add_any and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp
+    convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
+    integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or
+    population_count pow rem round rsqrt select_n shift_left shift_right_arithmetic
+    shift_right_logical sign sin sinh sqrt square sub tan tanh xor
+    """.split()
 )
 _REDUCTIONS = frozenset(
-    [
-        "argmax",
-        "argmin",
-        "reduce_and",
-        "reduce_max",
-        "reduce_min",
-        "reduce_or",
-        "reduce_prod",
-        "reduce_sum",
-    ]
+    "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum".split()
 )
 _CALLS = {
     "closed_call": "call_jaxpr",
