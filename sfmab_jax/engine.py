@@ -1,9 +1,7 @@
-"""Runs blocks of games on the devices: compilation, sharding, chunks of rounds, threads."""
+"""Runs a block of games on the devices: compilation, sharding, chunks of rounds."""
 
-import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
@@ -12,19 +10,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.sharding import AxisType, Mesh, PartitionSpec
 
 from sfmab_jax.base import Bandit
+from sfmab_jax.feed import Feed
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.norms import Norms, begin_measure, measure_chunk, norms_from_rows
 from sfmab_jax.random_bits import game_key
-from sfmab_jax.rounds import Block, Source, begin_block, block_width, play_chunk
+from sfmab_jax.rounds import Block, begin_block, block_width, play_chunk
 
-__all__ = ["Games", "GamesPlayed", "chunk_rounds_for", "measure_losses", "play_games", "run_jobs"]
+__all__ = ["Games", "GamesPlayed", "chunk_rounds_for", "measure_losses", "play_games"]
 
-# Sequences are made in vectors of at least this many, so that they never meet scalar code.
-_VECTOR = 16
-# Rounds whose losses are made together.
+# Rounds whose losses are handed to the games together.
 _WINDOW = 16
 # Held while a program is first called, lest several threads compile it at the same time.
 _COMPILING = threading.Lock()
@@ -71,18 +69,17 @@ class Games:
             rounds = min(self.chunk_rounds, self.num_rounds - first + 1)
             yield first, -(-rounds // self.window)
 
-    def source(self, sequences: np.ndarray, first_round: int) -> Source:
-        """The losses of these sequences, from this round on for a chunk."""
-        # Losses and games draw from different keys, whatever their numbers.
-        root = jax.random.split(jax.random.key(self.seed))[1]
-        keys = jax.vmap(partial(jax.random.fold_in, root))(jnp.asarray(sequences, jnp.uint32))
-        to_units = jnp.asarray(1 / self.unit, self.dtype)
-        if self.losses.table is None:
-            return Source(self.losses.next, None, keys, to_units)
-        rows = self.losses.table[sequences, first_round - 1 : first_round - 1 + self.chunk_rounds]
-        scaled = np.zeros((self.chunk_rounds, rows.shape[2], len(sequences)), self.dtype)
-        scaled[: rows.shape[1]] = np.moveaxis(rows.astype(np.float64) / self.unit, 0, -1)
-        return Source(None, jnp.asarray(scaled), keys, to_units)
+    def feed(self, sequences: np.ndarray) -> Feed:
+        """The losses of these sequences."""
+        return Feed(
+            self.losses,
+            sequences,
+            seed=self.seed,
+            unit=self.unit,
+            dtype=self.dtype,
+            chunk_rounds=self.chunk_rounds,
+            window=self.window,
+        )
 
 
 def chunk_rounds_for(num_arms: int, num_rounds: int) -> int:
@@ -113,38 +110,51 @@ def _compiler_options(platform: str) -> dict[str, str] | None:
 
 
 @cache
-def _compiled(function: Callable, donated: str, static: tuple, devices: tuple) -> Callable:
-    """The jitted program, lanes split evenly over the devices if there are several."""
-    if len(devices) == 1:
-        run = function
-    else:
+def _compiled_play(devices: tuple) -> Callable:
+    """`play_chunk` compiled, its lanes split evenly over the devices if there are several."""
+    play = play_chunk
+    if len(devices) > 1:
         mesh = Mesh(np.array(devices), ("lanes",), axis_types=(AxisType.Auto,))
-        run = partial(_sharded, function, mesh)
+        play = partial(_sharded_play, mesh)
     return jax.jit(
-        run,
-        static_argnames=static,
-        donate_argnames=donated if len(devices) == 1 else None,
+        play,
+        static_argnames="window",
+        donate_argnames="block",
         compiler_options=_compiler_options(devices[0].platform),
     )
 
 
-def _sharded(function, mesh, bandit, record, source, block, game_keys, lane_sequence, *rest, **kw):
+def _sharded_play(
+    mesh, bandit, record, losses, block, game_keys, lane_sequence, *shared, window: int
+) -> Block:
     """`play_chunk` with every device playing its own lanes."""
     everywhere = PartitionSpec()
 
     def by_lane(tree):
         return jax.tree.map(lambda x: PartitionSpec(*[None] * (x.ndim - 1), "lanes"), tree)
 
-    source_specs = Source(everywhere, by_lane(source.table), by_lane(source.keys), everywhere)
-    in_specs = (everywhere, everywhere, source_specs, by_lane(block))
-    in_specs += (by_lane(game_keys), by_lane(lane_sequence), *[everywhere] * len(rest))
+    in_lanes = (losses, block, game_keys, lane_sequence)
     return jax.shard_map(
-        partial(function, **kw),
+        partial(play_chunk, window=window),
         mesh=mesh,
-        in_specs=in_specs,
+        in_specs=(everywhere, everywhere, *by_lane(in_lanes), *[everywhere] * len(shared)),
         out_specs=by_lane(block),
         check_vma=False,
-    )(bandit, record, source, block, game_keys, lane_sequence, *rest)
+    )(bandit, record, *in_lanes, *shared)
+
+
+@cache
+def _compiled_measure(platform: str) -> Callable:
+    return jax.jit(
+        measure_chunk, donate_argnames="measure", compiler_options=_compiler_options(platform)
+    )
+
+
+@jax.jit
+def _game_keys(root: Array, sequence: Array, seed_index: Array) -> Array:
+    """Key words [2, games]. Losses draw from the other half of the split."""
+    mine = jax.random.split(root)[0]
+    return jax.vmap(partial(game_key, mine), out_axes=-1)(sequence, seed_index)
 
 
 @dataclass(frozen=True)
@@ -170,49 +180,32 @@ def play_games(
     num_here = min(games.block_games, games.num_games - first_game)
     lanes = np.minimum(first_game + np.arange(games.block_games), games.num_games - 1)
     sequence, seed = np.divmod(lanes, games.num_seeds)
-    per_device = sequence.reshape(len(games.devices), width)
-    num_sequences = _sequences_per_device(games, width)
-    padded = num_sequences if games.losses.table is not None else max(num_sequences, _VECTOR)
-    first = per_device[:, :1]
-    sequences = np.minimum(first + np.arange(padded), games.num_sequences - 1).ravel()
-    lane_sequence = jnp.asarray((per_device - first).ravel(), jnp.int32)
-    root = jax.random.split(jax.random.key(games.seed))[0]
-    game_keys = jax.vmap(partial(game_key, root), out_axes=-1)(
-        jnp.asarray(sequence, jnp.uint32), jnp.asarray(seed + games.first_seed, jnp.uint32)
-    )
-    play = _compiled(play_chunk, "block", ("window", "num_sequences"), games.devices)
-    source = games.source(sequences, 1)
+    # Each device has its own run of consecutive sequences.
+    by_device = sequence.reshape(len(games.devices), width)
+    first = by_device[:, :1]
+    run = np.arange(_sequences_per_device(games, width))
+    feed = games.feed(np.minimum(first + run, games.num_sequences - 1).ravel())
+    play = _compiled_play(games.devices)
     block: Block = _begin_block(
         bandit,
-        games.losses.init,
         record,
-        source.keys,
         jnp.asarray(1 / games.unit, games.dtype),
         num_arms=games.losses.num_arms,
         width=games.block_games,
         num_checkpoints=len(games.checkpoints),
         dtype=games.dtype,
     )
-    checkpoints = jnp.asarray(games.checkpoints, jnp.int32)
+    seed = jnp.uint32(seed + games.first_seed)
+    game_keys = _game_keys(jax.random.key(games.seed), jnp.uint32(sequence), seed)
+    per_lane = (game_keys, jnp.int32((by_device - first).ravel()))
+    checkpoints = jnp.int32(games.checkpoints)
     for first_round, num_windows in games.chunks():
         if stop.is_set():
             return None
-        if games.losses.table is not None and first_round > 1:
-            source = games.source(sequences, first_round)
+        losses = feed.chunk(first_round)
+        when = (checkpoints, jnp.int32(first_round), jnp.int32(num_windows))
         with _COMPILING if first_round == 1 else nullcontext():
-            block = play(
-                bandit,
-                record,
-                source,
-                block,
-                game_keys,
-                lane_sequence,
-                checkpoints,
-                jnp.int32(first_round),
-                jnp.int32(num_windows),
-                window=games.window,
-                num_sequences=num_sequences,
-            )
+            block = play(bandit, record, losses, block, *per_lane, *when, window=games.window)
         jax.block_until_ready(block)
         advance(min(games.chunk_rounds, games.num_rounds - first_round + 1) * num_here)
     totals = np.asarray(block.totals)[:-1, :, :num_here].astype(np.float64) * games.unit
@@ -236,64 +229,25 @@ def _sequences_per_device(games: Games, width: int) -> int:
 def measure_losses(games: Games, stop: threading.Event) -> Norms | None:
     """The norms of all sequences at the checkpoints; None if stopped."""
     num_arms = games.losses.num_arms
-    measure_program = _compiled(measure_chunk, "measure", ("window",), games.devices[:1])
-    checkpoints = jnp.asarray(games.checkpoints, jnp.int32)
-    block = max(_VECTOR, min(block_width(num_arms), 1 << (games.num_sequences - 1).bit_length()))
+    measure_rounds = _compiled_measure(games.devices[0].platform)
+    block = min(block_width(num_arms), 1 << (games.num_sequences - 1).bit_length())
     rows = []
     for start in range(0, games.num_sequences, block):
-        sequences = np.minimum(start + np.arange(block), games.num_sequences - 1)
-        source = games.source(sequences, 1)
+        feed = games.feed(np.minimum(start + np.arange(block), games.num_sequences - 1))
         measure = _begin_measure(
-            games.losses.init,
-            source.keys,
             num_arms=num_arms,
             num_sequences=block,
             num_checkpoints=len(games.checkpoints),
             dtype=games.dtype,
         )
-        for first_round, num_windows in games.chunks():
+        for first_round, _ in games.chunks():
             if stop.is_set():
                 return None
-            if games.losses.table is not None and first_round > 1:
-                source = games.source(sequences, first_round)
-            measure = measure_program(
-                source,
-                measure,
-                checkpoints,
-                jnp.int32(first_round),
-                jnp.int32(num_windows),
-                window=games.window,
+            losses = feed.chunk(first_round)
+            measure = measure_rounds(
+                losses, measure, jnp.int32(games.checkpoints), jnp.int32(first_round)
             )
             jax.block_until_ready(measure)
         rows.append(np.asarray(measure.rows)[:-1])
     together = np.concatenate(rows, axis=-1)[..., : games.num_sequences]
     return norms_from_rows(together, num_arms, games.checkpoints, games.unit)
-
-
-def run_jobs(
-    jobs: list[Callable[[threading.Event], Any]],
-    devices: tuple[Any, ...],
-    show: Callable[[], None],
-) -> list[Any]:
-    """Runs independent jobs, two or more at a time on a lone CPU device, in any order.
-
-    One call on a CPU device keeps about one core busy, so threads share the cores among blocks.
-    ``show`` is called a few times a second from the calling thread. On an interruption or an
-    error the jobs under way stop at their next chunk.
-    """
-    lone_cpu = len(devices) == 1 and devices[0].platform == "cpu"
-    stop = threading.Event()
-    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) if lone_cpu else 1)) as pool:
-        futures: list[Future] = [pool.submit(job, stop) for job in jobs]
-        waiting = set(futures)
-        try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
-                show()
-        except BaseException:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
-    return [future.result() for future in futures]

@@ -44,8 +44,8 @@ def mixability_gap(
 
     >>> from sfmab_jax import potentials
     >>> gap = mixability_gap(potentials.log_barrier(), jnp.full(2, 0.5), jnp.array([1.0, 0.0]), 2.0)
-    >>> print(gap.round(6))
-    0.112994
+    >>> print(f"{gap:.5f}")
+    0.11299
     """
     chex.assert_rank([play, loss], 1)
     chex.assert_equal_shape([play, loss])

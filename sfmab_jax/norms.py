@@ -1,15 +1,14 @@
 """What a loss sequence amounts to at the checkpoints: its norms and its best arm."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from sfmab_jax.floating import Sum, add, arm_sum, start_sum
 from sfmab_jax.lanes import over_lanes
-from sfmab_jax.rounds import Source, window_of_losses
+from sfmab_jax.rounds import checkpoint_slots
 
 __all__ = ["Measure", "Norms", "begin_measure", "measure_chunk", "norms_from_rows"]
 
@@ -34,7 +33,6 @@ class Norms(NamedTuple):
 class Measure(NamedTuple):
     """Running measures of a block of sequences; all leaves [..., sequences]."""
 
-    losses: Any  # states of the sequences
     totals: Sum  # S_i [n]
     l_1: Sum
     l_2: Sum
@@ -42,13 +40,10 @@ class Measure(NamedTuple):
     rows: Array  # at the checkpoints [C + 1, 8]
 
 
-def begin_measure(
-    init_losses, keys: Array, *, num_arms: int, num_sequences: int, num_checkpoints: int, dtype
-) -> Measure:
+def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dtype) -> Measure:
     """The measures before round 1."""
     zero = start_sum(jnp.zeros(num_sequences, dtype))
     return Measure(
-        losses=() if init_losses is None else jax.vmap(init_losses, out_axes=-1)(keys),
         totals=start_sum(jnp.zeros((num_arms, num_sequences), dtype)),
         l_1=zero,
         l_2=zero,
@@ -58,31 +53,18 @@ def begin_measure(
 
 
 def measure_chunk(
-    source: Source,
-    measure: Measure,
-    checkpoints: Array,
-    first_round: Array,
-    num_windows: Array,
-    *,
-    window: int,
+    losses: Array, measure: Measure, checkpoints: Array, first_round: Array
 ) -> Measure:
-    """Measures ``num_windows * window`` rounds of every sequence of the source."""
+    """Measures a chunk of rounds, ``losses`` [rounds, n, sequences], from ``first_round`` on."""
 
     def measure_round(measure: Measure, now) -> tuple[Measure, None]:
         slot, losses = now
-        totals, l_1, l_2, l_inf, row = over_lanes(_measure_round)(*measure[1:5], losses)
-        rows = measure.rows.at[slot].set(row)
-        return Measure(measure.losses, totals, l_1, l_2, l_inf, rows), None
+        *running, row = over_lanes(_measure_round)(*measure[:-1], losses)
+        return Measure(*running, measure.rows.at[slot].set(row)), None
 
-    def measure_window(index: Array, measure: Measure) -> Measure:
-        offset = index * window
-        rounds = first_round + offset + jnp.arange(window, dtype=jnp.int32)
-        states, losses = window_of_losses(source, measure.losses, rounds, offset)
-        slots = jnp.sum(checkpoints[:, None] < rounds, axis=0, dtype=jnp.int32)
-        losses = losses.astype(measure.l_inf.dtype)
-        return lax.scan(measure_round, measure._replace(losses=states), (slots, losses))[0]
-
-    return lax.fori_loop(0, num_windows, measure_window, measure)
+    rounds = first_round + jnp.arange(len(losses), dtype=jnp.int32)
+    slots = checkpoint_slots(checkpoints, rounds)
+    return lax.scan(measure_round, measure, (slots, losses))[0]
 
 
 def _measure_round(totals: Sum, l_1: Sum, l_2: Sum, l_inf: Array, loss: Array):

@@ -1,12 +1,9 @@
-"""The compiled program: a block of games, a span of rounds. Only this file knows about batches.
+"""The compiled program: a block of games, a chunk of rounds. Only this file knows about batches.
 
 A block is a fixed number of lanes, one game (loss sequence, seed) each, as the last axis of every
 array: state ``[n, W]``, so that one operation on an arm is one vector operation over the games.
 The width never depends on how many games a run has, because vector and scalar code round
 differently: a game is bitwise the same alone or among a million. Spare lanes are padded.
-
-The rounds go in windows. First the losses of a window are made, once for each sequence; then they
-are handed to the lanes; then the games are played in a scan.
 """
 
 from collections.abc import Callable
@@ -24,30 +21,13 @@ from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
 from sfmab_jax.lanes import over_lanes
 from sfmab_jax.random_bits import threefry_2x32
 
-__all__ = [
-    "Block",
-    "Source",
-    "begin_block",
-    "block_width",
-    "play_chunk",
-    "window_of_losses",
-]
-
-
-class Source(NamedTuple):
-    """Where the losses of a block's sequences come from: a generator or a piece of a table."""
-
-    next: Callable[..., Any] | None  # of `LossSequence`
-    table: Array | None  # [rounds of the chunk, n, sequences], already in loss units
-    keys: Array  # one typed key for each sequence [sequences]
-    to_units: Array  # losses are multiplied by this power of two []
+__all__ = ["Block", "begin_block", "block_width", "checkpoint_slots", "play_chunk"]
 
 
 class Block(NamedTuple):
     """All that is carried from round to round for a block of games."""
 
     bandit: BanditState  # leaves [..., W]
-    losses: Any  # states of the loss sequences, leaves [..., sequences]
     realised: Sum  # sum of l_t(i_t), two words [W]
     advantage: Sum  # sum of l_t.p'_t - l_t(i_t), two words [W]
     totals: Array  # realised and advantage at the checkpoints [C + 1, 4, W]
@@ -64,9 +44,7 @@ def block_width(num_arms: int) -> int:
 
 def begin_block(
     bandit: Bandit,
-    init_losses: Callable[[Array], Any] | None,
     record: Callable[[BanditState], Any] | None,
-    sequence_keys: Array,
     loss_unit: Array,
     *,
     num_arms: int,
@@ -81,26 +59,21 @@ def begin_block(
 
     state = jax.vmap(init, out_axes=-1, axis_size=width)(jnp.arange(width))
     zero = start_sum(jnp.zeros(width, dtype))
-    if record is None:
-        records = ()
-    else:
-        shapes = jax.eval_shape(over_lanes(record), state)
-        rows = num_checkpoints + 1
-        records = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), shapes)
+    rows = num_checkpoints + 1
+    shapes = () if record is None else jax.eval_shape(over_lanes(record), state)
     return Block(
         bandit=state,
-        losses=() if init_losses is None else jax.vmap(init_losses, out_axes=-1)(sequence_keys),
         realised=zero,
         advantage=zero,
-        totals=jnp.zeros((num_checkpoints + 1, 4, width), dtype),
-        records=records,
+        totals=jnp.zeros((rows, 4, width), dtype),
+        records=jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), shapes),
     )
 
 
 def play_chunk(
     bandit: Bandit,
     record: Callable[[BanditState], Any] | None,
-    source: Source,
+    losses: Array,
     block: Block,
     game_keys: Array,
     lane_sequence: Array,
@@ -109,7 +82,6 @@ def play_chunk(
     num_windows: Array,
     *,
     window: int,
-    num_sequences: int,
 ) -> Block:
     """Plays ``num_windows * window`` rounds, the first of them ``first_round``, in every lane.
 
@@ -117,44 +89,31 @@ def play_chunk(
 
     Args:
       bandit, record: pytrees of numbers with static functions.
-      source: of the losses.
+      losses: of the chunk, [rounds, n, sequences].
       block: carried.
       game_keys: uint32 [2, W].
-      lane_sequence: which of the source's sequences a lane plays on, int32 [W].
+      lane_sequence: which of the sequences a lane plays on, int32 [W].
       checkpoints: the rounds at which totals are kept, int32 [C].
       first_round, num_windows: int32 [], traced: one program serves any number of rounds.
-      window: rounds in a window, static.
-      num_sequences: how many of the source's sequences the lanes use, static; the rest of them
-        only fill up vectors.
+      window: rounds whose losses are handed to the lanes together, static.
     """
-    dtype = block.realised.value.dtype
 
     def play_window(index: Array, block: Block) -> Block:
-        offset = index * window
-        rounds = first_round + offset + jnp.arange(window, dtype=jnp.int32)
-        loss_states, losses = window_of_losses(source, block.losses, rounds, offset)
-        losses = _to_lanes(losses[..., :num_sequences].astype(dtype), lane_sequence)
-        slots = jnp.sum(checkpoints[:, None] < rounds, axis=0, dtype=jnp.int32)
+        rounds = first_round + index * window + jnp.arange(window, dtype=jnp.int32)
+        here = lax.dynamic_slice_in_dim(losses, index * window, window)
         step = partial(_play_round, bandit, record, game_keys)
-        block = block._replace(losses=loss_states)
-        return lax.scan(step, block, (rounds, slots, losses))[0]
+        slots = checkpoint_slots(checkpoints, rounds)
+        return lax.scan(step, block, (rounds, slots, _to_lanes(here, lane_sequence)))[0]
 
     return lax.fori_loop(0, num_windows, play_window, block)
 
 
-def window_of_losses(source: Source, states: Any, rounds: Array, offset: Array):
-    """The losses of a window, [window, n, sequences], in units of the loss."""
-    if source.table is not None:
-        return states, lax.dynamic_slice_in_dim(source.table, offset, len(rounds))
+def checkpoint_slots(checkpoints: Array, rounds: Array) -> Array:
+    """The number of the first checkpoint not before each round; C for rounds after the last.
 
-    next_losses = jax.vmap(source.next, in_axes=(-1, 0, None), out_axes=-1)
-    if not jax.tree.leaves(states):
-        # Without memory the rounds are independent: all of the window at once.
-        over_rounds = jax.vmap(next_losses, in_axes=(None, None, 0))
-        states, losses = over_rounds(states, source.keys, rounds)
-    else:
-        states, losses = lax.scan(lambda s, t: next_losses(s, source.keys, t), states, rounds)
-    return states, losses * source.to_units.astype(losses.dtype)
+    Every round writes to its slot, so that what stays there is the checkpoint's own.
+    """
+    return jnp.sum(checkpoints[:, None] < rounds[None, :], axis=0, dtype=jnp.int32)
 
 
 def _to_lanes(losses: Array, lane_sequence: Array) -> Array:
@@ -162,15 +121,15 @@ def _to_lanes(losses: Array, lane_sequence: Array) -> Array:
     num_sequences = losses.shape[-1]
     if num_sequences > 4:
         return jnp.take(losses, lane_sequence, axis=-1)
-    shape = (*losses.shape[:-1], *lane_sequence.shape)
-    lanes = jnp.broadcast_to(losses[..., :1], shape)
+    lanes = jnp.broadcast_to(losses[..., :1], (*losses.shape[:-1], len(lane_sequence)))
     for k in range(1, num_sequences):
-        lanes = jnp.where(lane_sequence == k, losses[..., k : k + 1], lanes)
+        chosen = jnp.broadcast_to(lane_sequence == k, lanes.shape)
+        lanes = jnp.where(chosen, losses[..., k : k + 1], lanes)
     return lanes
 
 
 def _play_round(bandit, record, game_keys: Array, block: Block, now) -> tuple[Block, None]:
-    """One round in all lanes; the games are mapped over the last axis."""
+    """One round in all lanes."""
     round_, slot, losses = now
 
     def play(state: BanditState, key: Array, losses: Array):
@@ -187,7 +146,6 @@ def _play_round(bandit, record, game_keys: Array, block: Block, now) -> tuple[Bl
         bandit=state, realised=add(block.realised, loss), advantage=add(block.advantage, advantage)
     )
     totals = jnp.stack([*block.realised, *block.advantage])
-    # Every round overwrites the slot of the next checkpoint; the last write is the checkpoint's.
     block = block._replace(totals=block.totals.at[slot].set(totals))
     if record is not None:
         rows = over_lanes(record)(state)

@@ -36,8 +36,8 @@ def normalizer(potential: "Potential", theta: Array) -> Array:
       `distribution`, which never forms it.
 
     >>> from sfmab_jax import potentials
-    >>> print(normalizer(potentials.log_barrier(), jnp.array([0.0, -1.0])))
-    -1.618034
+    >>> print(f"{normalizer(potentials.log_barrier(), jnp.array([0.0, -1.0])):.4f}")
+    -1.6180
     """
     chex.assert_rank(theta, 1)
     top = jax.lax.stop_gradient(jnp.max(theta))
@@ -50,8 +50,9 @@ def distribution(potential: "Potential", theta: Array) -> Array:
     The FTRL iterate of the paper (appendix C) is this at theta = -eta * (cumulative losses).
 
     >>> from sfmab_jax import potentials
-    >>> print(distribution(potentials.log_barrier(), jnp.array([0.0, -1.0])))
-    [0.61803... 0.3819...]
+    >>> p = distribution(potentials.log_barrier(), jnp.array([0.0, -1.0]))
+    >>> [f"{x:.3f}" for x in p]
+    ['0.618', '0.382']
     """
     chex.assert_rank(theta, 1)
     return distribution_of_gaps(potential, jax.lax.stop_gradient(jnp.max(theta)) - theta)

@@ -12,10 +12,11 @@ import numpy as np
 
 from sfmab_jax.base import Bandit, BanditState
 from sfmab_jax.compose import with_static_functions
-from sfmab_jax.engine import Games, chunk_rounds_for, measure_losses, play_games, run_jobs
+from sfmab_jax.engine import Games, chunk_rounds_for, measure_losses, play_games
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.progress import Progress
 from sfmab_jax.results import Result, Results
+from sfmab_jax.workers import run_jobs
 
 __all__ = ["simulate"]
 
@@ -88,7 +89,7 @@ def simulate(
         num_sequences=_checked_sequences(num_sequences, sequence),
         num_seeds=_integer("num_seeds", num_seeds, 1, 2**31 - 1),
         first_seed=_integer("first_seed", first_seed, 0, 2**31 - 1),
-        seed=_integer("seed", seed, 0, 2**63 - 1),
+        seed=_integer("seed", seed, 0, 2**32 - 1),
         checkpoints=_checkpoints(checkpoints, rounds),
         dtype=dtype,
         unit=_unit(sequence.magnitude, dtype),

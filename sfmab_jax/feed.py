@@ -1,0 +1,95 @@
+"""Losses for a run, a chunk of rounds at a time: made on the device, or from a table."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from sfmab_jax.losses.base import LossSequence
+
+__all__ = ["Feed"]
+
+# Sequences are made in vectors of at least this many, so that they never meet scalar code.
+_VECTOR = 16
+
+
+class Feed:
+    """The losses of some members of a family, chunk after chunk from round 1 on.
+
+    A chunk is an array [rounds, n, sequences] on the device, counted in units of ``unit``. It is
+    the only piece of the sequences that exists at a time.
+    """
+
+    def __init__(
+        self,
+        losses: LossSequence,
+        sequences: np.ndarray,
+        *,
+        seed: int,
+        unit: float,
+        dtype: np.dtype,
+        chunk_rounds: int,
+        window: int,
+    ):
+        self._losses = losses
+        self._sequences = sequences
+        self._unit, self._dtype = unit, dtype
+        self._chunk_rounds, self._window = chunk_rounds, window
+        if losses.table is None:
+            filled = np.resize(sequences, -(-len(sequences) // _VECTOR) * _VECTOR)
+            root = jax.random.key(seed)
+            self._keys, self._states = _start(losses.init, root, jnp.uint32(filled))
+
+    def chunk(self, first_round: int) -> Array:
+        """The losses of ``chunk_rounds`` rounds from this one on; zeros past a table's end."""
+        if self._losses.table is not None:
+            rounds = slice(first_round - 1, first_round - 1 + self._chunk_rounds)
+            rows = self._losses.table[self._sequences, rounds].astype(np.float64) / self._unit
+            shape = (self._chunk_rounds, rows.shape[2], rows.shape[0])
+            filled = np.zeros(shape, self._dtype)
+            filled[: rows.shape[1]] = np.moveaxis(rows, 0, -1)
+            return jnp.asarray(filled)
+        self._states, losses = _generate(
+            self._losses.next,
+            self._states,
+            self._keys,
+            jnp.int32(first_round),
+            jnp.asarray(1 / self._unit, self._dtype),
+            num_windows=self._chunk_rounds // self._window,
+            window=self._window,
+        )
+        return losses[..., : len(self._sequences)]
+
+
+@jax.jit
+def _start(init, root: Array, sequences: Array) -> tuple[Array, Any]:
+    """Keys and first states of the sequences. Games draw from the other half of the split."""
+    mine = jax.random.split(root)[1]
+    keys = jax.vmap(partial(jax.random.fold_in, mine))(sequences)
+    return keys, jax.vmap(init, out_axes=-1)(keys)
+
+
+@partial(jax.jit, static_argnames=("num_windows", "window"))
+def _generate(
+    next_loss, states: Any, keys: Array, first_round: Array, to_units: Array, *, num_windows, window
+) -> tuple[Any, Array]:
+    """The losses of num_windows * window rounds, [rounds, n, sequences]."""
+    over_sequences = jax.vmap(next_loss, in_axes=(-1, 0, None), out_axes=-1)
+
+    def one_round(states, round_):
+        states, losses = over_sequences(states, keys, round_)
+        return states, losses.astype(to_units.dtype) * to_units
+
+    def one_window(states, start):
+        rounds = start + jnp.arange(window, dtype=jnp.int32)
+        if jax.tree.leaves(states):
+            return lax.scan(one_round, states, rounds)
+        # Without memory the rounds are independent: all of the window at once.
+        return states, jax.vmap(lambda t: one_round(states, t)[1])(rounds)
+
+    starts = first_round + window * jnp.arange(num_windows, dtype=jnp.int32)
+    states, losses = lax.scan(one_window, states, starts)
+    return states, losses.reshape(num_windows * window, *losses.shape[2:])

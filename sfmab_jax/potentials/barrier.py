@@ -1,0 +1,80 @@
+"""The log barrier, -log x: the regulariser of Algorithm 1."""
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.divergences import log_remainder, log_series
+from sfmab_jax.mixability import power_stability
+from sfmab_jax.potentials.base import Potential, num_newton_steps
+from sfmab_jax.simplex import newton_root
+
+__all__ = ["log_barrier"]
+
+
+def log_barrier() -> Potential:
+    """psi(u) = -1/u on u < 0, f(x) = -log x: the regulariser of Algorithm 1.
+
+    >>> print(log_barrier().psi(jnp.float32(-4.0)))
+    0.25
+    """
+    return Potential(
+        psi=Partial(_psi),
+        inverse=Partial(_psi),
+        derivative=Partial(_derivative),
+        primitive=Partial(_primitive),
+        conjugate=Partial(_conjugate),
+        divergence=Partial(_divergence),
+        root=Partial(_root),
+        stability=Partial(_stability),
+    )
+
+
+def _psi(u: Array) -> Array:
+    return -1 / u
+
+
+def _derivative(u: Array) -> Array:
+    return (1 / u) ** 2
+
+
+def _primitive(x: Array) -> Array:
+    return -jnp.log(x)
+
+
+def _conjugate(u: Array) -> Array:
+    return -1 - jnp.log(-u)
+
+
+def _divergence(y: Array, x: Array) -> Array:
+    return log_remainder((y - x) / x, y / x)
+
+
+def _step(excess: Array, slope: Array) -> Array:
+    """Newton on 1/s - 1, a harmonic mean and so concave in -nu: monotone, and nearly linear."""
+    return (1 + excess) * excess / slope
+
+
+def _root(gaps: Array) -> Array:
+    def value_and_slope(u):
+        p = -1 / u
+        return p, p * p
+
+    lowest, highest = jnp.full_like(gaps[0], -len(gaps)), jnp.full_like(gaps[0], -1)
+    return newton_root(gaps, value_and_slope, _step, lowest, highest, num_newton_steps(gaps))
+
+
+def _stability(play: Array, dual_loss: Array) -> Array:
+    return power_stability(
+        play,
+        dual_loss,
+        inverse_dual=lambda p: p,
+        contract=lambda inverse_ratio: inverse_ratio,
+        fraction_lost=lambda z, inverse_ratio: z * inverse_ratio,
+        newton_step=_step,
+        divergence_near=lambda _, z: log_series(z),
+        divergence_far=lambda _, ratio: (ratio - 1) - jnp.log(ratio),
+        exponent=1,
+        coefficient=1,
+        num_steps=num_newton_steps(play),
+    )

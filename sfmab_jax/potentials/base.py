@@ -1,0 +1,38 @@
+"""What a potential is."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from sfmab_jax.floating import arm_sum
+
+__all__ = ["Potential", "num_newton_steps", "regularizer"]
+
+
+class Potential(NamedTuple):
+    """A potential as a value. Every function but the last two works elementwise.
+
+    The functions are `Partial`s, so that a potential is a pytree whose leaves are its parameters.
+    """
+
+    psi: Callable[[Array], Array]
+    inverse: Callable[[Array], Array]  # psi^{-1} = f'
+    derivative: Callable[[Array], Array]  # psi'
+    primitive: Callable[[Array], Array]  # f
+    conjugate: Callable[[Array], Array]  # f*(u) = u psi(u) - f(psi(u))
+    divergence: Callable[[Array, Array], Array]  # Breg_f(y || x)
+    root: Callable[[Array], Array]  # gaps [n] -> nu [] with sum_i psi(nu - x(i)) = 1
+    stability: Callable[[Array, Array], Array]  # (p [n], y [n]) -> Psi_p(y) []
+
+
+def regularizer(potential: Potential, point: Array) -> Array:
+    """F(q) = sum_i [f(q(i)) - f(1/n)] >= 0 on the simplex, [n] -> []."""
+    centre = jnp.ones_like(point) / len(point)
+    return arm_sum(potential.primitive(point) - potential.primitive(centre))
+
+
+def num_newton_steps(x: Array) -> int:
+    """Newton steps that reach rounding level for every gap vector of this length and dtype."""
+    return 3 + len(x).bit_length() // 2 + (x.dtype == jnp.float64)

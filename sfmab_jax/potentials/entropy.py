@@ -1,0 +1,42 @@
+"""The negative entropy, x log x - x: the regulariser of Hedge and Exp3."""
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.divergences import exp_remainder
+from sfmab_jax.floating import arm_sum
+from sfmab_jax.mixability import entropy_stability
+from sfmab_jax.potentials.base import Potential
+
+__all__ = ["negative_entropy"]
+
+
+def negative_entropy() -> Potential:
+    """psi(u) = exp(u), f(x) = x log x - x: the regulariser of Hedge and Exp3.
+
+    >>> print(negative_entropy().inverse(jnp.float32(1.0)))
+    0.0
+    """
+    return Potential(
+        psi=Partial(jnp.exp),
+        inverse=Partial(jnp.log),
+        derivative=Partial(jnp.exp),
+        primitive=Partial(_primitive),
+        conjugate=Partial(jnp.exp),
+        divergence=Partial(_divergence),
+        root=Partial(_root),
+        stability=Partial(entropy_stability),
+    )
+
+
+def _primitive(x: Array) -> Array:
+    return x * jnp.log(x) - x
+
+
+def _divergence(y: Array, x: Array) -> Array:
+    return y * exp_remainder(jnp.log1p((x - y) / y))
+
+
+def _root(gaps: Array) -> Array:
+    return -jnp.log(arm_sum(jnp.exp(-gaps)))

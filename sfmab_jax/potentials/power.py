@@ -1,0 +1,106 @@
+"""The Tsallis entropies, -x^c, whose potentials are powers: the INF family."""
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.divergences import power_remainder, power_series
+from sfmab_jax.mixability import power_stability
+from sfmab_jax.potentials.base import Potential, num_newton_steps
+from sfmab_jax.simplex import newton_root
+
+__all__ = ["tsallis"]
+
+
+def tsallis(power: Array | float = 0.5) -> Potential:
+    """psi(u) = (-u/c)^(-1/(1-c)) on u < 0, f(x) = -x^c, for a power c in (0, 1).
+
+    The INF potentials of Audibert and Bubeck (2009) with q = 1/(1-c); c = 1/2 is the Tsallis
+    entropy -sqrt(x), for which psi(u) = 1/(4 u^2).
+
+    >>> print(tsallis(0.5).psi(jnp.float32(-1.0)))
+    0.25
+    """
+    if not isinstance(power, Array) and not 0 < power < 1:
+        raise ValueError(f"power is {power}; a Tsallis power lies strictly between 0 and 1")
+    c = power
+    return Potential(
+        psi=Partial(_psi, c),
+        inverse=Partial(_inverse, c),
+        derivative=Partial(_derivative, c),
+        primitive=Partial(_primitive, c),
+        conjugate=Partial(_conjugate, c),
+        divergence=Partial(_divergence, c),
+        root=Partial(_root, c),
+        stability=Partial(_stability, c),
+    )
+
+
+# With r = 1/(1-c), psi(u) = (-u/c)^(-r).
+
+
+def _psi(c: Array | float, u: Array) -> Array:
+    return (-u / c) ** (-1 / (1 - c))
+
+
+def _inverse(c: Array | float, x: Array) -> Array:
+    return -c * x ** (c - 1)
+
+
+def _derivative(c: Array | float, u: Array) -> Array:
+    return _psi(c, u) / (-u * (1 - c))
+
+
+def _primitive(c: Array | float, x: Array) -> Array:
+    return -(x**c)
+
+
+def _conjugate(c: Array | float, u: Array) -> Array:
+    x = _psi(c, u)
+    return u * x + x**c
+
+
+def _divergence(c: Array | float, y: Array, x: Array) -> Array:
+    z = jnp.expm1((c - 1) * jnp.log1p((x - y) / y))
+    return y**c * power_remainder(z, (x / y) ** (c - 1), 1 / (1 - c))
+
+
+def _step(c: Array | float, excess: Array, slope: Array) -> Array:
+    """Newton on s^(-1/r) - 1, a power mean: the log barrier's step with its exponent."""
+    growth = jnp.expm1((1 - c) * jnp.log1p(excess))
+    return (1 + excess) * growth / ((1 - c) * slope)
+
+
+def _fraction_lost(z: Array, inverse_ratio: Array, exponent: Array | float) -> Array:
+    """1 - (1 + z)^(-r), relatively accurate near zero and safe near z = -1."""
+    small = jnp.abs(z) <= 0.5
+    near = -jnp.expm1(-exponent * jnp.log1p(jnp.where(small, z, 0)))
+    return jnp.where(small, near, 1 - inverse_ratio**exponent)
+
+
+def _root(c: Array | float, gaps: Array) -> Array:
+    def value_and_slope(u):
+        p = _psi(c, u)
+        return p, p / (-u * (1 - c))
+
+    lowest = _inverse(c, jnp.full_like(gaps[0], 1 / len(gaps)))
+    highest = jnp.full_like(gaps[0], 1) * -c
+    step = Partial(_step, c)
+    return newton_root(gaps, value_and_slope, step, lowest, highest, num_newton_steps(gaps))
+
+
+def _stability(c: Array | float, play: Array, dual_loss: Array) -> Array:
+    r = 1 / (1 - c)
+    return power_stability(
+        play,
+        dual_loss,
+        inverse_dual=lambda p: p ** (1 - c) / c,
+        contract=lambda inverse_ratio: inverse_ratio**r,
+        fraction_lost=lambda z, inverse_ratio: _fraction_lost(z, inverse_ratio, r),
+        newton_step=Partial(_step, c),
+        divergence_near=lambda p, z: p**c * power_series(z, r),
+        divergence_far=lambda p, ratio: p**c * power_remainder(ratio - 1, ratio, r),
+        exponent=r,
+        coefficient=c,
+        num_steps=num_newton_steps(play),
+    )

@@ -1,0 +1,38 @@
+"""Runs independent jobs in threads, and stops them all together."""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+__all__ = ["run_jobs"]
+
+
+def run_jobs(
+    jobs: list[Callable[[threading.Event], Any]],
+    devices: tuple[Any, ...],
+    show: Callable[[], None],
+) -> list[Any]:
+    """Runs independent jobs, two or more at a time on a lone CPU device, in any order.
+
+    One call on a CPU device keeps about one core busy, so threads share the cores among blocks.
+    ``show`` is called a few times a second from the calling thread. On an interruption or an
+    error the jobs under way stop at their next chunk.
+    """
+    lone_cpu = len(devices) == 1 and devices[0].platform == "cpu"
+    stop = threading.Event()
+    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) if lone_cpu else 1)) as pool:
+        futures: list[Future] = [pool.submit(job, stop) for job in jobs]
+        waiting = set(futures)
+        try:
+            while waiting:
+                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                show()
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    return [future.result() for future in futures]

@@ -1,0 +1,176 @@
+"""References in 60 to 110 digit arithmetic, written from the paper alone.
+
+Nothing here uses the package. Everything is evaluated from its definition, with so many digits
+that cancellation does not matter; floats are taken at their exact binary value.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from mpmath import mp, mpf
+
+DIGITS = 60
+# Mixability gaps go down to 1e-45 and are differences of numbers of order 1 to 1e12.
+GAP_DIGITS = 110
+
+
+class LogBarrier:
+    """psi(u) = -1/u, f(x) = -log x."""
+
+    def psi(self, u):
+        return -1 / u
+
+    def slope(self, u):
+        return 1 / u**2
+
+    def inverse(self, x):
+        return -1 / x
+
+    def f(self, x):
+        return -mp.log(x)
+
+
+class Entropy:
+    """psi(u) = exp(u), f(x) = x log x - x."""
+
+    def psi(self, u):
+        return mp.exp(u)
+
+    def slope(self, u):
+        return mp.exp(u)
+
+    def inverse(self, x):
+        return mp.log(x)
+
+    def f(self, x):
+        return x * mp.log(x) - x
+
+
+@dataclass(frozen=True)
+class Tsallis:
+    """psi(u) = (-u/c)^(-1/(1-c)), f(x) = -x^c. The power is taken at its float value."""
+
+    power: float
+
+    def psi(self, u):
+        c = mpf(self.power)
+        return (-u / c) ** (-1 / (1 - c))
+
+    def slope(self, u):
+        c = mpf(self.power)
+        return self.psi(u) / (-u * (1 - c))
+
+    def inverse(self, x):
+        c = mpf(self.power)
+        return -c * x ** (c - 1)
+
+    def f(self, x):
+        return -(x ** mpf(self.power))
+
+
+def exact(values: Iterable) -> list[mpf]:
+    """Floats of either precision at their exact value."""
+    return [mpf(float(value)) for value in values]
+
+
+def relative_error(got, wanted: mpf) -> float:
+    """|got - wanted| / |wanted|, and 0 where both are 0."""
+    with mp.workdps(DIGITS):
+        difference = abs(mpf(float(got)) - wanted)
+        return float(difference / abs(wanted)) if difference else 0.0
+
+
+def divergence(potential, y, x) -> mpf:
+    """Breg_f(y || x) = f(y) - f(x) - f'(x)(y - x), with f' the inverse of psi."""
+    with mp.workdps(GAP_DIGITS):
+        y, x = exact((y, x))
+        return potential.f(y) - potential.f(x) - potential.inverse(x) * (y - x)
+
+
+def conjugate(potential, u) -> mpf:
+    """f*(u) = u psi(u) - f(psi(u))."""
+    with mp.workdps(DIGITS):
+        u = mpf(float(u))
+        x = potential.psi(u)
+        return u * x - potential.f(x)
+
+
+def normalizer(potential, theta) -> mpf:
+    """lambda with sum psi(theta + lambda) = 1."""
+    with mp.workdps(DIGITS):
+        theta = exact(theta)
+        top = max(theta)
+        return _leader(potential, Counter(top - t for t in theta)) - top
+
+
+def distribution(potential, theta) -> list[mpf]:
+    """psi(theta + lambda(theta))."""
+    with mp.workdps(DIGITS):
+        theta = exact(theta)
+        top = max(theta)
+        nu = _leader(potential, Counter(top - t for t in theta))
+        return [potential.psi(nu - (top - t)) for t in theta]
+
+
+def _leader(potential, gaps: Mapping[mpf, int]) -> mpf:
+    """nu with sum of psi(nu - gap) = 1; the smallest gap is 0, and equal gaps are counted.
+
+    The sum is convex and increasing in nu, and at least 1 where psi(nu) = 1. So Newton's method
+    from there moves down towards the root and never past it.
+    """
+    nu = potential.inverse(mpf(1))
+    tolerance = mpf(10) ** (5 - mp.dps)
+    for _ in range(1000):
+        excess = mp.fsum(count * potential.psi(nu - x) for x, count in gaps.items()) - 1
+        slope = mp.fsum(count * potential.slope(nu - x) for x, count in gaps.items())
+        nu -= excess / slope
+        if abs(excess / slope) <= tolerance * (1 + abs(nu)):
+            return nu
+    raise ArithmeticError("Newton's method did not converge")
+
+
+def normalised(play) -> list[mpf]:
+    """A float distribution divided by its own sum."""
+    play = exact(play)
+    total = mp.fsum(play)
+    return [p / total for p in play]
+
+
+def maximiser(potential, play, loss, learning_rate) -> list[mpf]:
+    """The q of M(eta): psi^{-1}(q) = psi^{-1}(p) - eta l - shift, with sum(q) = 1."""
+    with mp.workdps(GAP_DIGITS):
+        rate = mpf(float(learning_rate))
+        arms = list(zip(normalised(play), exact(loss)))
+        moved = {(p, l): potential.inverse(p) - rate * l for p, l in set(arms)}
+        top = max(moved.values())
+        nu = _leader(potential, Counter(top - moved[arm] for arm in arms))
+        q = {arm: potential.psi(nu - (top - u)) for arm, u in moved.items()}
+        return [q[arm] for arm in arms]
+
+
+def gap_at(potential, play, loss, learning_rate, q) -> mpf:
+    """l.(p - q) - Breg_F(q || p) / eta: what the mixability gap is the supremum of."""
+    with mp.workdps(GAP_DIGITS):
+        rate = mpf(float(learning_rate))
+        terms = Counter(zip(normalised(play), exact(loss), q))
+        return mp.fsum(
+            count * (l * (p - q) - _breg(potential, q, p) / rate)
+            for (p, l, q), count in terms.items()
+        )
+
+
+def mixability_gap(potential, play, loss, learning_rate) -> mpf:
+    """M(eta) = sup_q l.(p - q) - Breg_F(q || p) / eta, by its definition."""
+    q = maximiser(potential, play, loss, learning_rate)
+    return gap_at(potential, play, loss, learning_rate, q)
+
+
+def regularizer_divergence(potential, y, x) -> mpf:
+    """Breg_F(y || x), for points given to all digits."""
+    with mp.workdps(GAP_DIGITS):
+        return mp.fsum(_breg(potential, b, a) for b, a in zip(y, x))
+
+
+def _breg(potential, y: mpf, x: mpf) -> mpf:
+    return potential.f(y) - potential.f(x) - potential.inverse(x) * (y - x)
