@@ -171,8 +171,8 @@ def play_games(
     bandit: Bandit,
     record: Callable | None,
     index: int,
-    stop: threading.Event,
     advance: Callable[[int], None],
+    stop: threading.Event,
 ) -> GamesPlayed | None:
     """Plays block number ``index`` from the first to the last round; None if stopped."""
     width = block_width(games.losses.num_arms)

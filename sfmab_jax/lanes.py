@@ -56,9 +56,12 @@ def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
         leaves, tree = jax.tree.flatten(args)
         width = leaves[0].shape[-1]
         one_game = [jax.ShapeDtypeStruct(leaf.shape[:-1], leaf.dtype) for leaf in leaves]
-        closed, shapes = jax.make_jaxpr(
-            lambda *flat: function(*tree.unflatten(flat)), return_shape=True
-        )(*one_game)
+
+        def flat_function(*flat):
+            return function(*jax.tree.unflatten(tree, flat))
+
+        trace: Any = jax.make_jaxpr(flat_function, return_shape=True)
+        closed, shapes = trace(*one_game)
         outputs = _replay(closed, leaves, [True] * len(leaves), width)
         spread = [
             value if in_lanes else _broadcast(value, False, jnp.shape(value), width)

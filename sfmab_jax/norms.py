@@ -59,8 +59,8 @@ def measure_chunk(
 
     def measure_round(measure: Measure, now) -> tuple[Measure, None]:
         slot, losses = now
-        *running, row = over_lanes(_measure_round)(*measure[:-1], losses)
-        return Measure(*running, measure.rows.at[slot].set(row)), None
+        totals, l_1, l_2, l_inf, row = over_lanes(_measure_round)(*measure[:-1], losses)
+        return Measure(totals, l_1, l_2, l_inf, measure.rows.at[slot].set(row)), None
 
     rounds = first_round + jnp.arange(len(losses), dtype=jnp.int32)
     slots = checkpoint_slots(checkpoints, rounds)

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sfmab_jax.statistics import mean, normal_interval
+
 if TYPE_CHECKING:
     from sfmab_jax.results import Result
 
-__all__ = ["LINE_STYLES", "regret"]
+__all__ = ["LINE_STYLES", "grid", "regret"]
 
 # Okabe and Ito's palette, with a dash pattern each.
-LINE_STYLES = [
+LINE_STYLES: list[dict[str, Any]] = [
     {"color": "#0072B2", "linestyle": "-"},
     {"color": "#D55E00", "linestyle": "--"},
     {"color": "#009E73", "linestyle": "-."},
@@ -26,6 +28,7 @@ def regret(
     *,
     axes: Any = None,
     level: float = 0.95,
+    unit: float = 1.0,
     bounds: Mapping[str, np.ndarray] | None = None,
 ):
     """Mean expected regret against the rounds, with its interval, a line for each strategy.
@@ -37,6 +40,7 @@ def regret(
       results: by name, as `simulate` returns them.
       axes: Matplotlib axes to draw on; new ones by default.
       level: of the interval.
+      unit: regret is divided by it.
       bounds: lines to draw beside them, by name, each [C].
 
     Returns:
@@ -48,11 +52,9 @@ def regret(
         _, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     for number, (name, result) in enumerate(results.items()):
         style = LINE_STYLES[number % len(LINE_STYLES)]
-        pooled = result.expected_regret
+        pooled = result.expected_regret / unit
         if pooled.shape[0] > 1:
             pooled = pooled.mean(axis=1)[None]
-        from sfmab_jax.statistics import mean, normal_interval
-
         low, high = normal_interval(pooled, level)
         axes.plot(result.rounds, mean(pooled)[0], label=name, **style)
         axes.fill_between(result.rounds, low[0], high[0], color=style["color"], alpha=0.2, lw=0)
@@ -66,3 +68,29 @@ def regret(
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
     return axes
+
+
+def grid(cells: "Mapping[tuple[str, str], Mapping[str, Result]]"):
+    """A figure with a panel of `regret` for each (loss family, scale), families down, scales across.
+
+    Regret is divided by the scale, so that a method that does not mind the scale draws the same
+    curves in every column.
+    """
+    from matplotlib.figure import Figure
+
+    families = list(dict.fromkeys(family for family, _ in cells))
+    scales = list(dict.fromkeys(scale for _, scale in cells))
+    size = (3.4 * len(scales) + 0.6, 2.6 * len(families) + 0.7)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(len(families), len(scales), sharex=True, squeeze=False)
+    for (family, scale), results in cells.items():
+        axes = panels[families.index(family)][scales.index(scale)]
+        regret(results, axes=axes, unit=float(scale))
+        axes.set_title(f"{family}, losses times {scale}", fontsize=10)
+        axes.get_legend().remove()
+        axes.label_outer()
+    for row in panels:
+        row[0].set_ylabel("regret / scale")
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    return figure

@@ -79,10 +79,10 @@ class Result:
 
     def quantiles(self, levels: Sequence[float], kind: Kind = "realised") -> np.ndarray:
         """Quantiles over the seeds, [Q, K, C]; of the realised regret unless asked otherwise."""
-        levels = np.atleast_1d(np.asarray(levels, np.float64))
-        if levels.size == 0 or not ((levels >= 0) & (levels <= 1)).all():
+        wanted = np.atleast_1d(np.asarray(levels, np.float64))
+        if wanted.size == 0 or not ((wanted >= 0) & (wanted <= 1)).all():
             raise ValueError(f"levels are {levels}; quantile levels lie between 0 and 1")
-        return statistics.quantiles(self.samples(kind), levels)
+        return statistics.quantiles(self.samples(kind), wanted)
 
     def save(self, path: str | os.PathLike) -> Path:
         """Writes an .npz file, complete or not at all. `load` reads it."""
@@ -122,7 +122,7 @@ class Results(Mapping[str, Result]):
     def save(self, path: str | os.PathLike) -> Path:
         """Writes an .npz file, complete or not at all. `load` reads it."""
         path = Path(path)
-        arrays: dict[str, np.ndarray] = {}
+        arrays: dict[str, Any] = {}
         described = []
         for number, result in enumerate(self.values()):
             described.append(

@@ -4,7 +4,7 @@ import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,10 @@ __all__ = ["simulate"]
 _MOST_ROUNDS = 2**31 - 2**16
 
 
+@overload
+def simulate(strategies: Bandit, losses: Any, **options: Any) -> Result: ...
+@overload
+def simulate(strategies: Mapping[str, Bandit], losses: Any, **options: Any) -> Results: ...
 def simulate(
     strategies: Bandit | Mapping[str, Bandit],
     losses: LossSequence | Any,
@@ -111,8 +115,7 @@ def _simulate(games: Games, named, record, progress, one: bool) -> Result | Resu
     for bandit in named.values():
         bandit = with_static_functions(bandit)
         for block in range(games.num_blocks):
-            play = partial(play_games, games, bandit, kept, block, advance=bar.advance)
-            jobs.append(lambda stop, play=play: play(stop=stop))
+            jobs.append(partial(play_games, games, bandit, kept, block, bar.advance))
     try:
         with bar:
             norms, *blocks = run_jobs(jobs, games.devices, bar.show)
@@ -163,7 +166,7 @@ def _checked_dtype(dtype: Any) -> np.dtype:
         raise ValueError(f"dtype is {dtype!r}; give float32 or float64") from None
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype is {dtype}; give float32 or float64")
-    if dtype == np.float64 and not jax.config.jax_enable_x64:
+    if dtype == np.float64 and not jax.config.read("jax_enable_x64"):
         raise ValueError(
             "dtype is float64, which JAX has turned off; call "
             "jax.config.update('jax_enable_x64', True) first, or set JAX_ENABLE_X64=1"

@@ -56,11 +56,11 @@ class LossSequence:
 
 
 def from_function(
-    loss: Callable[[Array, Array], Array],
+    loss: Callable[..., Array],
     num_arms: int,
     magnitude: float = 1.0,
     name: str = "function",
-    **parameters: Array | float,
+    **parameters: Any,
 ) -> LossSequence:
     """A memoryless sequence: ``loss(key, round, **parameters) -> [n]``, pure and traceable.
 

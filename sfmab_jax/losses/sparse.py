@@ -11,13 +11,17 @@ __all__ = ["sparse"]
 
 
 def sparse(
-    num_arms: int = 10, rate: float = 0.01, gap: float = 0.5, scale: float = 100.0
+    num_arms: int = 10,
+    rate: float = 0.01,
+    size: float = 100.0,
+    gap: float = 0.5,
+    scale: float = 1.0,
 ) -> LossSequence:
-    """In a round, with probability ``rate``, one arm has a loss of size ``scale``; else all are 0.
+    """With probability ``rate`` a round has one loss of size G = scale * size; else all are 0.
 
-    The arm J_t is uniform, its loss is +scale or -scale with equal chance, except that arm 0's is
-    -scale with probability (1 + gap) / 2. So L_inf = scale while L_2 is about rate * scale^2 * T,
-    far below n T L_inf^2. Arm 0 is the best, by rate * gap * scale / n a round.
+    The arm that has it is uniform, the loss is +G or -G with equal chance, except that arm 0's is
+    -G with probability (1 + gap) / 2. So L_inf = G while L_2 is about rate G^2 T, far below
+    n T L_inf^2. Arm 0 is the best, by rate * gap * G / n a round.
 
     >>> sparse(num_arms=4).magnitude
     100.0
@@ -27,14 +31,16 @@ def sparse(
         check_number(name, value)
         if not 0 <= value <= 1:
             raise ValueError(f"{name} is {value}; it lies between 0 and 1")
+    check_number("size", size, positive=True)
     check_number("scale", scale, positive=True)
+    largest = scale * size
     bias = np.float32(gap) * (np.arange(num_arms) == 0)
-    return from_function(_sparse, num_arms, scale, "sparse", bias=bias, rate=rate, scale=scale)
+    return from_function(_sparse, num_arms, largest, "sparse", bias=bias, rate=rate, size=largest)
 
 
-def _sparse(key: Array, round_: Array, *, bias: Array, rate: Array, scale: Array) -> Array:
+def _sparse(key: Array, round_: Array, *, bias: Array, rate: Array, size: Array) -> Array:
     happens_key, arm_key, sign_key = jax.random.split(key, 3)
     happens = jax.random.uniform(happens_key) < rate
     hit = jnp.arange(len(bias)) == jax.random.randint(arm_key, (), 0, len(bias))
     positive = jax.random.uniform(sign_key, dtype=bias.dtype) < (1 - bias) / 2
-    return jnp.where(happens & hit, jnp.where(positive, scale, -scale), 0).astype(bias.dtype)
+    return jnp.where(happens & hit, jnp.where(positive, size, -size), 0).astype(bias.dtype)

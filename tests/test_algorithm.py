@@ -1,0 +1,438 @@
+"""Algorithm 1 against high-precision oracles, exact enumeration, a plain loop and its own laws."""
+
+import itertools
+import json
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import paper_loop
+import pytest
+
+import sfmab_jax as sf
+from sfmab_jax.random_bits import game_key, threefry_2x32
+
+GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
+OPTIONS = ("decaying", "adaptive")
+
+# Twelve rounds of two arms, so that sqrt(n/t) falls below 1/2: exact regrets from 50-digit
+# enumeration of the 4,096 arm sequences.
+TABLE_D = {
+    "name": "D",
+    "losses": [
+        [1, 0.5], [0, -1], [0.75, 0.25], [-0.5, 0.5], [1, -1], [0.25, 0.25],
+        [-0.25, 0], [2, -0.5], [0.5, 0.75], [-1.5, 1], [0.125, -0.875], [1, 0],
+    ],
+    "decaying": {"regret": 2.18535747020403},
+    "adaptive": {"regret": 2.17754971921091},
+}  # fmt: skip
+TABLES = [*GOLDEN["exact_expected_regret"], TABLE_D]
+EACH_TABLE = pytest.mark.parametrize("table", TABLES, ids=[table["name"] for table in TABLES])
+EACH_OPTION = pytest.mark.parametrize("exploration", OPTIONS)
+EACH_DTYPE = pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64], ids=["f32", "f64"])
+EACH_TRAJECTORY = pytest.mark.parametrize(
+    "golden",
+    GOLDEN["trajectories"],
+    ids=[f"{golden['num_arms']}-{golden['exploration']}" for golden in GOLDEN["trajectories"]],
+)
+
+
+@partial(jax.jit, static_argnums=(3, 4))
+def forced(bandit, arms, losses, num_arms, dtype, loss_unit=1.0):
+    """The states before round 1, 2, ..., T + 1 when these arms are played at these losses [T]."""
+    first = bandit.init(num_arms, dtype, loss_unit)
+
+    def step(state, seen):
+        state = bandit.update(state, *seen)
+        return state, state
+
+    states = jax.lax.scan(step, first, (arms, losses))[1]
+    return jax.tree.map(lambda x, xs: jnp.concatenate([x[None], xs]), first, states)
+
+
+@jax.jit
+def one_round(bandit, state, arm, loss):
+    return bandit.update(state, arm, loss)
+
+
+@partial(jax.jit, static_argnums=0)
+@partial(jax.vmap, in_axes=(None, None, None, 0))
+def weigh(num_arms, bandit, losses, arms):
+    """One arm sequence: its probability, its total loss, and the last state."""
+
+    def step(carry, now):
+        state, weight, total = carry
+        arm, loss = now
+        weight = weight * bandit.probabilities(state)[arm]
+        return (bandit.update(state, arm, loss[arm]), weight, total + loss[arm]), None
+
+    start = (bandit.init(num_arms, jnp.float64), jnp.float64(1), jnp.float64(0))
+    (state, weight, total), _ = jax.lax.scan(step, start, (arms, losses))
+    return weight, total, state
+
+
+def enumerate_arms(losses, exploration):
+    """Weights, total losses and last states of all n^T arm sequences, as NumPy."""
+    losses = np.asarray(losses, np.float64)
+    num_rounds, n = losses.shape
+    arms = np.array(list(itertools.product(range(n), repeat=num_rounds)), np.int32)
+    bandit = sf.strategies.scale_free(exploration)
+    return jax.tree.map(np.asarray, weigh(n, bandit, jnp.asarray(losses), jnp.asarray(arms)))
+
+
+def cumulative(states):
+    """The sums of estimates so far, [..., n]."""
+    losses = states.full_information.losses
+    return np.asarray(losses.value) + np.asarray(losses.error)
+
+
+def history(num_arms, num_rounds, seed=0):
+    """Arms and their losses, of either sign and of sizes over several powers of ten, [T] each."""
+    generator = np.random.default_rng([seed, num_arms])
+    arms = generator.integers(num_arms, size=num_rounds).astype(np.int32)
+    sizes = np.exp(2 * generator.normal(size=num_rounds))
+    return jnp.asarray(arms), generator.normal(size=num_rounds) * sizes
+
+
+# Golden trajectories.
+
+
+@EACH_TRAJECTORY
+def test_trajectory_agrees_with_fifty_digit_arithmetic(golden):
+    """Over the whole trajectory, to 1e-8: 80 rounds of rounding at 1e-16, amplified."""
+    n = golden["num_arms"]
+    bandit = sf.strategies.scale_free(golden["exploration"])
+    arms, losses = jnp.asarray(golden["arms"], jnp.int32), jnp.asarray(golden["losses"])
+    states = forced(bandit, arms, losses, n, jnp.float64)
+    rates = np.asarray(states.full_information.learning_rate)
+    assert rates[0] == n
+    assert states.sampling.exploration[0] == 0.5
+    np.testing.assert_array_equal(states.full_information.play[0], np.full(n, 1 / n))
+    checked = 0
+    for after in golden["after_round"]:
+        t = after["round"]
+        np.testing.assert_allclose(rates[t], after["learning_rate"], rtol=1e-8)
+        np.testing.assert_allclose(states.sampling.exploration[t], after["exploration"], rtol=1e-8)
+        np.testing.assert_allclose(states.full_information.play[t], after["play"], rtol=1e-8)
+        # 1/eta_t carries a rounding error of 1e-16 n/eta_t: the difference tells M_t to 1e-8
+        # when M_t is more than 1e-7 of it.
+        if after["mixability_gap"] > 1e-7 * n / rates[t]:
+            gap = n * (1 / rates[t] - 1 / rates[t - 1])
+            np.testing.assert_allclose(gap, after["mixability_gap"], rtol=1e-8)
+            checked += 1
+    assert checked >= 4
+
+
+@EACH_TRAJECTORY
+def test_float32_step_agrees_with_fifty_digit_arithmetic(golden):
+    """One step from the float64 state cast to float32, to 1e-5, a hundred roundings of 6e-8."""
+    n = golden["num_arms"]
+    bandit = sf.strategies.scale_free(golden["exploration"])
+    arms, losses = jnp.asarray(golden["arms"], jnp.int32), jnp.asarray(golden["losses"])
+    states = forced(bandit, arms, losses, n, jnp.float64)
+    for after in golden["after_round"]:
+        t = after["round"]
+        before = jax.tree.map(
+            lambda x, t=t: x[t - 1].astype(jnp.float32) if x.dtype == jnp.float64 else x[t - 1],
+            states,
+        )
+        state = one_round(bandit, before, arms[t - 1], losses[t - 1].astype(jnp.float32))
+        got, mixing = state.full_information, state.sampling.exploration
+        assert got.play.dtype == got.learning_rate.dtype == mixing.dtype == jnp.float32
+        np.testing.assert_allclose(got.learning_rate, after["learning_rate"], rtol=1e-5)
+        np.testing.assert_allclose(mixing, after["exploration"], rtol=1e-5)
+        np.testing.assert_allclose(got.play, after["play"], rtol=1e-5)
+
+
+@EACH_TRAJECTORY
+def test_plain_loop_agrees_with_fifty_digit_arithmetic(golden):
+    """The oracle of the tests below is itself right, to 1e-12."""
+    n, arms = golden["num_arms"], np.array(golden["arms"])
+    losses = np.zeros((len(arms), n))
+    losses[np.arange(len(arms)), arms] = golden["losses"]
+    loop = paper_loop.play_game(losses, golden["exploration"], arms=arms)
+    for after in golden["after_round"]:
+        t = after["round"] - 1
+        np.testing.assert_allclose(loop.gaps[t], after["mixability_gap"], rtol=1e-12)
+        np.testing.assert_allclose(loop.learning_rate[t], after["learning_rate"], rtol=1e-12)
+        np.testing.assert_allclose(loop.exploration[t], after["exploration"], rtol=1e-12)
+        np.testing.assert_allclose(loop.play[t], after["play"], rtol=1e-12)
+
+
+# Exact expectations.
+
+
+@EACH_OPTION
+@EACH_TABLE
+def test_expected_regret_by_enumeration(table, exploration):
+    """All n^T arm sequences, weighted by their probability, to 1e-10: 1e-16 times a few rounds."""
+    losses = np.array(table["losses"], np.float64)
+    n = losses.shape[1]
+    weights, totals, states = enumerate_arms(losses, exploration)
+    np.testing.assert_allclose(weights.sum(), 1, rtol=1e-12)
+    means = {
+        "regret": weights @ totals - losses.sum(axis=0).min(),
+        "mean_mixability_sum": weights @ (n / states.full_information.learning_rate - 1),
+        "mean_learning_rate": weights @ states.full_information.learning_rate,
+        "mean_exploration": weights @ states.sampling.exploration,
+        "mean_play_of_arm_0": weights @ states.full_information.play[:, 0],
+    }
+    for name, wanted in table[exploration].items():
+        np.testing.assert_allclose(means[name], wanted, rtol=1e-10, err_msg=name)
+    # Importance weighting is unbiased: E of the summed estimates is the summed losses.
+    np.testing.assert_allclose(
+        weights @ cumulative(states), losses.sum(axis=0), rtol=0, atol=1e-11 * np.abs(losses).sum()
+    )
+
+
+@EACH_OPTION
+@pytest.mark.parametrize(
+    ("scale", "decaying", "adaptive", "tolerance"),
+    [
+        # As the losses vanish the rates stay at n and 1/2, and regret / c tends to 3/4.
+        (1e-9, 0.75, 0.75, 1e-8),
+        # Four digits were kept.
+        (0.1, 0.7756, 0.7768, 5e-5),
+        (1.0, 0.8180, 0.8428, 5e-5),
+        (1e3, 0.7752, 0.6935, 5e-5),
+    ],
+)
+def test_regret_is_not_proportional_to_the_losses(
+    scale, decaying, adaptive, tolerance, exploration
+):
+    """The 1 in eta_t and the 2n in gamma_t carry a unit: regret / c varies with the scale c."""
+    losses = scale * np.array(TABLES[0]["losses"])
+    weights, totals, _ = enumerate_arms(losses, exploration)
+    ratio = (weights @ totals - losses.sum(axis=0).min()) / scale
+    wanted = {"decaying": decaying, "adaptive": adaptive}[exploration]
+    np.testing.assert_allclose(ratio, wanted, rtol=0, atol=tolerance)
+
+
+# Monte Carlo.
+
+
+@EACH_TABLE
+def test_simulated_mean_regret(table):
+    """Both kinds of regret in float32, within four standard errors of the exact mean."""
+    bandits = {exploration: sf.strategies.scale_free(exploration) for exploration in OPTIONS}
+    results = sf.simulate(bandits, table["losses"], num_seeds=40_000, checkpoints=1, seed=3)
+    for exploration, result in results.items():
+        for samples in (result.regret, result.expected_regret):
+            error = samples.std(ddof=1) / np.sqrt(samples.size)
+            assert abs(samples.mean() - table[exploration]["regret"]) < 4 * error
+
+
+# The plain loop.
+
+
+@jax.jit
+def arms_of_engine(bandit, losses, key):
+    """The arms drawn in a game with these two key words."""
+
+    def step(state, now):
+        round_, loss = now
+        words = threefry_2x32((key[0], key[1]), (round_, jnp.uint32(0)))
+        arm = sf.draw_arm(bandit.probabilities(state), words)
+        return bandit.update(state, arm, loss[arm]), (arm, words)
+
+    first = bandit.init(losses.shape[1], losses.dtype)
+    rounds = jnp.arange(1, len(losses) + 1, dtype=jnp.uint32)
+    return jax.lax.scan(step, first, (rounds, losses))[1]
+
+
+@pytest.mark.parametrize(
+    ("num_arms", "exploration"),
+    [(2, "adaptive"), (3, "decaying"), (5, "adaptive"), (10, "decaying")],
+)
+def test_plain_loop_plays_the_same_arms(num_arms, exploration):
+    """500 rounds of mixed-sign losses: the loop, the parts and `simulate` play one game."""
+    generator = np.random.default_rng(num_arms)
+    sizes = np.exp(generator.normal(size=(500, 1)))
+    losses = generator.normal(size=(500, num_arms)) * sizes
+    bandit = sf.strategies.scale_free(exploration)
+    first_seed, num_seeds = 5, 3
+    result = sf.simulate(
+        bandit,
+        losses,
+        num_seeds=num_seeds,
+        seed=num_arms,
+        first_seed=first_seed,
+        checkpoints=500,
+        dtype=jnp.float64,
+    )
+    root = jax.random.split(jax.random.key(num_arms))[0]
+    best = np.cumsum(losses, axis=0).min(axis=1)
+    for game in range(num_seeds):
+        key = game_key(root, jnp.uint32(0), jnp.uint32(first_seed + game))
+        arms, words = arms_of_engine(bandit, jnp.asarray(losses), key)
+        high, low = (np.asarray(word, np.uint64) for word in words)
+        uniforms = ((high << np.uint64(14)) | (low >> np.uint64(18))) / 2.0**46
+        loop = paper_loop.play_game(losses, exploration, uniforms=uniforms)
+        np.testing.assert_array_equal(arms, loop.arms)
+        assert len(set(loop.arms)) == num_arms
+        # Sums of 500 numbers of size up to 30, in different orders.
+        seen = losses[np.arange(500), loop.arms]
+        np.testing.assert_allclose(result.regret[0, game], np.cumsum(seen) - best, atol=1e-10)
+        # The probabilities of two programs drift apart by rounding, amplified over 500 rounds.
+        meant = np.cumsum((losses * loop.probabilities).sum(axis=1))
+        np.testing.assert_allclose(result.expected_regret[0, game], meant - best, atol=1e-8)
+
+
+# Properties of every path.
+
+
+@EACH_OPTION
+def test_claims_about_every_path(exploration):
+    """Section 2 and 6: the mixture, Gamma, gamma, eta, the gap and the FTRL step, 300 rounds."""
+    n = 5
+    arms, losses = history(n, 300)
+    bandit = sf.strategies.scale_free(exploration)
+    states = forced(bandit, arms, losses, n, jnp.float64)
+    sampled = np.asarray(jax.jit(jax.vmap(bandit.probabilities))(states))
+    play = np.asarray(states.full_information.play)
+    gamma = np.asarray(states.sampling.exploration)
+    eta = np.asarray(states.full_information.learning_rate)
+    totals = cumulative(states)
+    rounds, losses = np.arange(300), np.asarray(losses)
+    # p' = (1 - gamma) p + gamma/n is on the simplex and at least either part.
+    np.testing.assert_allclose(sampled.sum(axis=1), 1, rtol=1e-14)
+    np.testing.assert_allclose(play.sum(axis=1), 1, rtol=1e-13)
+    assert (sampled >= (1 - 1e-15) * gamma[:, None] / n).all()
+    assert (sampled >= (1 - 1e-15) * (1 - gamma[:, None]) * play).all()
+    # gamma lies in (0, 1/2] and never rises, nor does eta.
+    assert gamma[0] == 0.5
+    assert (gamma > 0).all()
+    assert (np.diff(gamma) <= 0).all()
+    assert eta[0] == n
+    assert (np.diff(eta) <= 0).all()
+    # Gamma_t = gamma |l| / p'(i) lies in [0, n |l|]; with option 2 it is n times the growth of
+    # 1/gamma_t.
+    chosen = sampled[rounds, arms]
+    mass = gamma[:-1] * np.abs(losses) / chosen
+    assert (mass <= n * np.abs(losses) * (1 + 1e-15)).all()
+    if exploration == "adaptive":
+        np.testing.assert_allclose(1 / gamma, 2 + np.append(0, np.cumsum(mass)) / n, rtol=1e-13)
+    else:
+        np.testing.assert_allclose(gamma[1:], np.minimum(0.5, np.sqrt(n / (rounds + 1))), rtol=1e-15)
+    # The estimates are the losses over their probabilities, on the arms played.
+    estimates = np.zeros((300, n))
+    estimates[rounds, arms] = losses / chosen
+    summed = np.cumsum(estimates, axis=0)
+    np.testing.assert_allclose(totals[1:], summed, atol=1e-13 * np.abs(estimates).sum())
+    # 1/eta_t - 1/eta_{t-1} = M_t(eta_{t-1}) / n, M_t by bisection, up to the rounding of n/eta.
+    for t in range(300):
+        gap = paper_loop.mixability_gap(eta[t], play[t], estimates[t])
+        grown = n / eta[t + 1] - n / eta[t]
+        np.testing.assert_allclose(grown, gap, rtol=1e-10, atol=1e-15 * n / eta[t + 1])
+    # Optimality of the FTRL step: 1/p(i) - eta L(i) is the same for all arms.
+    multiplier = 1 / play - eta[:, None] * totals
+    spread = np.ptp(multiplier, axis=1) / np.max(1 / play, axis=1)
+    assert spread.max() < 1e-13
+
+
+@EACH_OPTION
+@EACH_DTYPE
+def test_zero_loss_changes_neither_play_nor_rate(exploration, dtype):
+    """M_t = 0 and Gamma_t = 0 exactly; p is solved for anew from the same numbers."""
+    n = 5
+    arms, losses = history(n, 60)
+    bandit = sf.strategies.scale_free(exploration)
+    states = forced(bandit, arms, losses.astype(dtype), n, dtype)
+    after = jax.vmap(one_round, (None, 0, 0, None))(
+        bandit, states, jnp.append(arms, 0), jnp.zeros((), dtype)
+    )
+    np.testing.assert_array_equal(
+        after.full_information.learning_rate, states.full_information.learning_rate
+    )
+    np.testing.assert_array_equal(cumulative(after), cumulative(states))
+    np.testing.assert_allclose(
+        after.full_information.play, states.full_information.play, rtol=8 * jnp.finfo(dtype).eps
+    )
+    if exploration == "adaptive":
+        np.testing.assert_array_equal(after.sampling.exploration, states.sampling.exploration)
+
+
+@EACH_OPTION
+def test_names_of_the_arms_do_not_matter(exploration):
+    """A step from a permuted state is the permuted step, up to the order of sums over arms."""
+    n = 7
+    arms, losses = history(n, 100)
+    bandit = sf.strategies.scale_free(exploration)
+    states = forced(bandit, arms, losses, n, jnp.float64)
+    order = np.array([3, 0, 6, 1, 5, 2, 4])
+    renamed = jax.tree.map(lambda x: x[:, order] if x.shape[1:] == (n,) else x, states)
+    new_arms = jnp.asarray(np.argsort(order), jnp.int32)[arms]
+    before = jax.tree.map(lambda x: x[:-1], renamed)
+    after = jax.vmap(one_round, (None, 0, 0, 0))(bandit, before, new_arms, losses)
+    for got, wanted in zip(jax.tree.leaves(after), jax.tree.leaves(renamed), strict=True):
+        # Relative to the largest entry, as low words of sums are rounding errors themselves.
+        size = np.max(np.abs(wanted[1:]), initial=1e-300)
+        np.testing.assert_allclose(got, wanted[1:], rtol=1e-12, atol=1e-14 * size)
+
+
+# The scale law: run(c l, beta = 1) = c run(l, beta = 1/c), exactly for powers of two.
+
+POWERS = range(-40, 41)
+
+
+def assert_same_game(states, scaled, c):
+    """``scaled`` is the same game with losses counted in units 1/c as large, bit for bit."""
+    ours, theirs = states.full_information, scaled.full_information
+    np.testing.assert_array_equal(ours.play, theirs.play)
+    np.testing.assert_array_equal(states.sampling.exploration, scaled.sampling.exploration)
+    np.testing.assert_array_equal(ours.learning_rate, c * np.asarray(theirs.learning_rate))
+    for mine, other in zip([*ours.losses, *ours.gaps], [*theirs.losses, *theirs.gaps], strict=True):
+        np.testing.assert_array_equal(c * np.asarray(mine), other)
+
+
+@EACH_DTYPE
+def test_scaling_losses_is_scaling_beta(dtype):
+    """Option 1: the losses' unit enters through beta alone. Bitwise, c = 2^-40 ... 2^40."""
+    n = 5
+    arms, losses = history(n, 100)
+    losses = losses.astype(dtype)
+    for power in POWERS:
+        c = 2.0**power
+        small = sf.strategies.scale_free("decaying", beta=1 / c)
+        states = forced(small, arms, losses, n, dtype)
+        one = sf.strategies.scale_free("decaying", beta=1.0)
+        scaled = forced(one, arms, losses * dtype(c), n, dtype)
+        assert np.isfinite(scaled.full_information.play).all()
+        assert_same_game(states, scaled, c)
+
+
+@EACH_OPTION
+@EACH_DTYPE
+def test_scaling_losses_and_their_unit_changes_nothing(exploration, dtype):
+    """Both options: losses c l in a unit of c are the losses l in a unit of 1. Bitwise."""
+    n = 5
+    arms, losses = history(n, 100)
+    losses = losses.astype(dtype)
+    bandit = sf.strategies.scale_free(exploration)
+    states = forced(bandit, arms, losses, n, dtype, 1.0)
+    for power in POWERS:
+        c = 2.0**power
+        scaled = forced(bandit, arms, losses * dtype(c), n, dtype, c)
+        assert_same_game(states, scaled, c)
+
+
+@EACH_DTYPE
+def test_importance_weighting_is_unbiased(dtype):
+    """sum_i p'(i) (estimate when i is played) = l, summed over the arms: no Monte Carlo."""
+    scheme = sf.estimation.importance_weighted()
+    for n in (1, 2, 7, 100):
+        generator = np.random.default_rng(n)
+        sampled = jnp.asarray(generator.dirichlet(np.full(n, 0.3)) * 0.9 + 0.1 / n, dtype)
+        losses = jnp.asarray(generator.normal(size=n) * 100, dtype)
+        state = scheme.init(n, dtype, jnp.ones((), dtype))
+
+        def estimate(arm, scheme=scheme, state=state, sampled=sampled, losses=losses):
+            return scheme.estimate(state, sampled, sampled, arm, losses[arm])
+
+        estimates = np.asarray(jax.vmap(estimate)(jnp.arange(n)))
+        assert np.count_nonzero(estimates - np.diag(np.diag(estimates))) == 0
+        # A quotient and a product: two roundings.
+        mean = np.asarray(sampled) @ estimates
+        np.testing.assert_allclose(mean, losses, rtol=2 * jnp.finfo(dtype).eps)
