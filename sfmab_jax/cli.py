@@ -77,10 +77,10 @@ def run(
     _check_output(output)
     console = Console()
     cells: dict[tuple[str, str], Any] = {}
-    table = _new_table(arms, rounds, seeds, seed, dtype)
+    table = _new_table(arms, rounds, seeds, dtype)
     rows = []
     for (family, make), scale in itertools.product(families.items(), factors):
-        results = sf.simulate(
+        results: Any = sf.simulate(
             {name: bandit for name, (bandit, _) in bandits.items()},
             make(num_arms=arms, scale=scale),
             num_rounds=rounds,
@@ -211,9 +211,9 @@ def _row(family, scale, name, result, bound, speed) -> tuple:
     return (family, scale, name, result.mean()[0, -1], low, high, bound, speed)
 
 
-def _new_table(arms, rounds, seeds, seed, dtype) -> Table:
+def _new_table(arms, rounds, seeds, dtype) -> Table:
     table = Table(
-        title=f"Regret after {rounds:,} rounds: {arms} arms, {seeds:,} seeds ({dtype}, seed {seed})",
+        title=f"Regret after {rounds:,} rounds, {arms} arms, {seeds:,} seeds ({dtype})",
         caption="mean and 95% interval; bound: Theorem 1 of the paper, with its constants",
     )
     for heading in ("losses", "scale", "strategy"):

@@ -71,7 +71,7 @@ def regret(
 
 
 def grid(cells: "Mapping[tuple[str, str], Mapping[str, Result]]"):
-    """A figure with a panel of `regret` for each (loss family, scale), families down, scales across.
+    """A figure with a panel of `regret` for each (loss family, scale): families down, scales on.
 
     Regret is divided by the scale, so that a method that does not mind the scale draws the same
     curves in every column.
@@ -82,7 +82,7 @@ def grid(cells: "Mapping[tuple[str, str], Mapping[str, Result]]"):
     scales = list(dict.fromkeys(scale for _, scale in cells))
     size = (3.4 * len(scales) + 0.6, 2.6 * len(families) + 0.7)
     figure = Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(len(families), len(scales), sharex=True, squeeze=False)
+    panels = figure.subplots(len(families), len(scales), sharex=True, sharey="row", squeeze=False)
     for (family, scale), results in cells.items():
         axes = panels[families.index(family)][scales.index(scale)]
         regret(results, axes=axes, unit=float(scale))

@@ -4,7 +4,7 @@ import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,10 +23,6 @@ __all__ = ["simulate"]
 _MOST_ROUNDS = 2**31 - 2**16
 
 
-@overload
-def simulate(strategies: Bandit, losses: Any, **options: Any) -> Result: ...
-@overload
-def simulate(strategies: Mapping[str, Bandit], losses: Any, **options: Any) -> Results: ...
 def simulate(
     strategies: Bandit | Mapping[str, Bandit],
     losses: LossSequence | Any,

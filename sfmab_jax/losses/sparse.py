@@ -12,7 +12,7 @@ __all__ = ["sparse"]
 
 def sparse(
     num_arms: int = 10,
-    rate: float = 0.01,
+    rate: float = 0.1,
     size: float = 100.0,
     gap: float = 0.5,
     scale: float = 1.0,
