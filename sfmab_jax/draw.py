@@ -1,15 +1,17 @@
 """Draw an arm whose true law is p', down to probabilities of 1e-9 in float32."""
 
+import math
+
 import chex
 import jax.numpy as jnp
 from jax import Array, lax
 
-from sfmab_jax.floating import Sum, add_sums, start_sum, two_sum
+from sfmab_jax.floating import Sum, add, add_sums, start_sum, two_sum
 
 __all__ = ["draw_arm"]
 
-# Arms in a group. Sums run along the groups side by side, then over the groups.
-_GROUP = 16
+# Up to this many arms the sums are unrolled into one fused loop.
+_UNROLLED = 32
 
 
 def draw_arm(probabilities: Array, words: tuple[Array, Array]) -> Array:
@@ -27,58 +29,55 @@ def draw_arm(probabilities: Array, words: tuple[Array, Array]) -> Array:
       The arm, int32 [].
     """
     chex.assert_rank(probabilities, 1)
-    groups, offsets, total = _running_sums(start_sum(probabilities))
+    members, offsets, total = _grouped(probabilities)
     dtype = probabilities.dtype
     high = (words[0] >> 8).astype(dtype) * dtype.type(2.0**-24)
     # 46 bits in all, so that U C_{n-1} cannot round up to C_{n-1}.
     tail = ((words[0] & jnp.uint32(0xFF)) << 14) | (words[1] >> 18)
     low = tail.astype(dtype) * dtype.type(2.0**-46)
-    threshold = _multiply(Sum(high, low), total)
-    threshold = add_sums(threshold, Sum(-offsets.value, -offsets.error))
-    passed = jnp.zeros(offsets.value.shape, jnp.int32)
-    for running in groups:
-        behind = (running.value - threshold.value) + (running.error - threshold.error) <= 0
-        passed = passed + behind.astype(jnp.int32)
+    target = _multiply(Sum(high, low), total)
+    target = add_sums(target, Sum(-offsets.value, -offsets.error))
+
+    def step(carry, member: Array):
+        running, passed = carry
+        running = add(running, member)
+        behind = (running.value - target.value) + (running.error - target.error) <= 0
+        return (running, passed + behind.astype(jnp.int32)), None
+
+    zero = start_sum(jnp.zeros_like(offsets.value))
+    start = (zero, jnp.zeros(offsets.value.shape, jnp.int32))
+    (_, passed), _ = lax.scan(step, start, members, unroll=_unroll(members))
     return jnp.minimum(jnp.sum(passed, dtype=jnp.int32), len(probabilities) - 1)
 
 
-def _running_sums(x: Sum) -> tuple[list[Sum], Sum, Sum]:
-    """Running sums of ``x`` [m] in R groups: along each group, before each group, and in all.
+def _grouped(probabilities: Array) -> tuple[Array, Sum, Sum]:
+    """Consecutive arms in groups, so that most of the summing is done side by side.
 
-    Returns the sums of the first 1, 2, ... members of every group, each [R]; the sum of all groups
-    before a group, [R]; and the total []. The last group is filled up with zeros.
+    Returns the members of the groups [size, groups], filled up with zeros; the sums of all arms
+    before each group [groups]; and the sum of all arms [].
     """
-    num_terms = x.value.shape[0]
+    num_arms = len(probabilities)
     # At least two groups: the sum over groups then keeps XLA from redoing the draw for each arm.
-    size = min(_GROUP, -(-num_terms // 2))
-    num_groups = -(-num_terms // size)
-    padding = (0, num_groups * size - num_terms)
-    value, error = (jnp.pad(word, padding).reshape(num_groups, size) for word in x)
-    running = Sum(value[:, 0], error[:, 0])
-    groups = [running]
-    for member in range(1, size):
-        running = add_sums(running, Sum(value[:, member], error[:, member]))
-        groups.append(running)
-    offsets, total = _exclusive_sums(running)
-    return groups, offsets, total
+    size = -(-num_arms // 2) if num_arms <= _UNROLLED else math.isqrt(num_arms - 1) + 1
+    num_groups = -(-num_arms // size)
+    filled = jnp.pad(probabilities, (0, num_groups * size - num_arms))
+    members = filled.reshape(num_groups, size).T
+    zero = start_sum(jnp.zeros(num_groups, probabilities.dtype))
+    sums, _ = lax.scan(lambda s, x: (add(s, x), None), zero, members, unroll=_unroll(members))
+    if num_groups == 1:
+        return members, zero, Sum(sums.value[0], sums.error[0])
+    if num_groups == 2:
+        first, second = (Sum(sums.value[i], sums.error[i]) for i in range(2))
+        later = jnp.asarray([0, 1], probabilities.dtype)
+        return members, Sum(first.value * later, first.error * later), add_sums(first, second)
+    start = Sum(zero.value[0], zero.error[0])
+    total, before = lax.scan(lambda s, x: (add_sums(s, x), s), start, sums, unroll=8)
+    return members, before, total
 
 
-def _exclusive_sums(x: Sum) -> tuple[Sum, Sum]:
-    """Sums of the terms before each term, [m], and of all terms, []."""
-    num_terms = x.value.shape[0]
-    if num_terms > _GROUP:
-        groups, offsets, total = _running_sums(x)
-        zero = start_sum(jnp.zeros_like(offsets.value))
-        before = [add_sums(offsets, inner) for inner in (zero, *groups[:-1])]
-        flat = (jnp.stack(words, axis=1).ravel()[:num_terms] for words in zip(*before, strict=True))
-        return Sum(*flat), total
-    terms = [Sum(x.value[i], x.error[i]) for i in range(num_terms)]
-    place = jnp.arange(num_terms)
-    sums = start_sum(jnp.zeros_like(x.value))
-    for i, term in enumerate(terms[:-1]):
-        later = jnp.where(place > i, jnp.ones_like(x.value), 0)
-        sums = add_sums(sums, Sum(later * term.value, later * term.error))
-    return sums, add_sums(Sum(sums.value[-1], sums.error[-1]), terms[-1])
+def _unroll(members: Array) -> int:
+    size = members.shape[0]
+    return size if 2 * size <= _UNROLLED else 8
 
 
 def _multiply(a: Sum, b: Sum) -> Sum:

@@ -22,8 +22,9 @@ from sfmab_jax.rounds import Block, begin_block, block_width, play_chunk
 
 __all__ = ["Games", "GamesPlayed", "chunk_rounds_for", "measure_losses", "play_games"]
 
-# Rounds whose losses are handed to the games together.
+# Rounds whose losses are handed to the games together, and the most losses for that.
 _WINDOW = 16
+_WINDOW_LOSSES = 2**18
 # Held while a program is first called, lest several threads compile it at the same time.
 _COMPILING = threading.Lock()
 # A chunk is about this many numbers of state touched: some tenths of a second.
@@ -60,8 +61,9 @@ class Games:
 
     @property
     def window(self) -> int:
-        """The largest divisor of a chunk that is at most _WINDOW."""
-        return max(d for d in range(1, _WINDOW + 1) if self.chunk_rounds % d == 0)
+        """The largest divisor of a chunk that is not too large for a window."""
+        most = max(1, min(_WINDOW, _WINDOW_LOSSES // self.losses.num_arms))
+        return max(d for d in range(1, most + 1) if self.chunk_rounds % d == 0)
 
     def chunks(self) -> Iterator[tuple[int, int]]:
         """(first round, number of windows) of the chunks."""

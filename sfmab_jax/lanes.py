@@ -121,6 +121,8 @@ def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
             start, limit = (*params["start_indices"], 0), (*params["limit_indices"], width)
             strides = None if params["strides"] is None else (*params["strides"], 1)
             result = lax.slice(operands[0], start, limit, strides)
+        elif name == "transpose":
+            result = lax.transpose(operands[0], (*params["permutation"], len(shape)))
         elif name == "reshape":
             result = operands[0].reshape(*shape, width)
         elif name == "pad" and not flags[1]:

@@ -35,11 +35,11 @@ class Block(NamedTuple):
 
 
 def block_width(num_arms: int) -> int:
-    """Games in a block: as many as keep the state near the cores, from 16 to 512.
+    """Games in a block: as many as keep the state near the cores, from 32 to 512.
 
     A rule on the number of arms alone, so that it cannot differ between two runs of one game.
     """
-    return int(np.clip(2 ** int(np.log2(8192 / num_arms)), 16, 512))
+    return int(np.clip(2 ** np.floor(np.log2(65536 / num_arms)), 32, 512))
 
 
 def begin_block(
