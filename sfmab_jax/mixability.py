@@ -87,7 +87,7 @@ def power_stability(
       divergence_far: (p, 1 + z) -> Breg_f(p || q) by its plain formula.
       exponent: r.
       coefficient: c.
-      num_steps: Newton steps, unrolled.
+      num_steps: Newton steps; one fewer than for q itself, as errors are squared.
     """
     w = inverse_dual(play)
     moved = 1 / w + dual_loss
@@ -107,6 +107,7 @@ def power_stability(
     origin = jnp.where(near, jnp.ones_like(shift), jnp.zeros_like(shift))
     base = jnp.where(near, offsets, gaps)
     v = jnp.where(near, shift, lowest)
+    floor = jnp.where(near, -jnp.inf, lowest)
 
     def newton(_, v):
         scaled = w * (base + v)
@@ -114,8 +115,7 @@ def power_stability(
         q = play * contract(inverse_ratio)
         deficit = arm_sum(play * fraction_lost(scaled - (1 - origin), inverse_ratio))
         slope = exponent * arm_sum(q * (w * inverse_ratio))
-        v = v + newton_step(-deficit, slope)
-        return jnp.where(near, v, jnp.maximum(v, lowest))
+        return jnp.maximum(v + newton_step(-deficit, slope), floor)
 
     v = lax.fori_loop(0, num_steps, newton, v)
     scaled = w * (base + v)

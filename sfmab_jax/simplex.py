@@ -101,13 +101,16 @@ def newton_root(
       highest: psi^{-1}(1).
       num_steps: a Python integer; the loop is unrolled.
     """
-    low = lowest
-    high = nu = jnp.minimum(highest, lowest + jnp.mean(gaps))
-    for _ in range(num_steps):
+    high = jnp.minimum(highest, lowest + jnp.mean(gaps))
+
+    def newton(_, carry):
+        nu, low, high = carry
         value, slope = value_and_slope(nu - gaps)
         excess = arm_sum(value) - 1
         low = jnp.where(excess < 0, nu, low)
         high = jnp.where(excess < 0, high, nu)
         nu = nu - newton_step(excess, arm_sum(slope))
         nu = jnp.where((nu >= low) & (nu <= high), nu, (low + high) / 2)
-    return nu
+        return nu, low, high
+
+    return jax.lax.fori_loop(0, num_steps, newton, (high, lowest, high))[0]

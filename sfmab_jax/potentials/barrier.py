@@ -76,5 +76,5 @@ def _stability(play: Array, dual_loss: Array) -> Array:
         divergence_far=lambda _, ratio: (ratio - 1) - jnp.log(ratio),
         exponent=1,
         coefficient=1,
-        num_steps=num_newton_steps(play),
+        num_steps=num_newton_steps(play) - 1,
     )

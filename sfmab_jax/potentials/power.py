@@ -102,5 +102,5 @@ def _stability(c: Array | float, play: Array, dual_loss: Array) -> Array:
         divergence_far=lambda p, ratio: p**c * power_remainder(ratio - 1, ratio, r),
         exponent=r,
         coefficient=c,
-        num_steps=num_newton_steps(play),
+        num_steps=num_newton_steps(play) - 1,
     )
