@@ -32,4 +32,4 @@ def _importance_weighted(
     state, play: Array, probabilities: Array, arm: Array, loss: Array
 ) -> Array:
     weighted = loss / pick(probabilities, arm)
-    return jnp.where(jnp.arange(len(play)) == arm, weighted, jnp.zeros_like(play))
+    return jnp.where(jnp.arange(len(play), dtype=arm.dtype) == arm, weighted, jnp.zeros_like(play))

@@ -128,9 +128,12 @@ def power_stability(
 
 def entropy_stability(play: Array, dual_loss: Array) -> Array:
     """Psi_p(y) for psi = exp, in closed form: q = p exp(-y) / sum(p exp(-y))."""
-    moved = jnp.log(play) - dual_loss
-    y_leader = jnp.max(jnp.where(moved == jnp.max(moved), dual_loss, -jnp.inf))
-    offsets = dual_loss - y_leader
+    # Arms whose probability has underflowed to zero are left out.
+    alive = play > 0
+    moved = jnp.log(jnp.where(alive, play, 1)) - dual_loss
+    leads = moved == jnp.max(jnp.where(alive, moved, -jnp.inf))
+    y_leader = jnp.max(jnp.where(alive & leads, dual_loss, -jnp.inf))
+    offsets = jnp.where(alive, dual_loss - y_leader, 0)
     change = arm_sum(play * jnp.expm1(-offsets))
     mass = arm_sum(play * jnp.exp(-offsets))
     log_mass = jnp.where(jnp.abs(change) < _RELATIVE, jnp.log1p(change), jnp.log(mass))

@@ -181,15 +181,17 @@ def load(path: str | os.PathLike) -> Results:
         with np.load(path, allow_pickle=False) as file:
             stored = {name: file[name] for name in file.files}
         header = json.loads(str(stored["header"]))
+        if header["format"] == _FORMAT:
+            return _rebuild(header, stored)
     except FileNotFoundError:
         raise
     except Exception as error:
-        raise ValueError(f"{path} is not a results file, or is damaged: {error}") from None
-    if header.get("format") != _FORMAT:
-        raise ValueError(
-            f"{path} has format {header.get('format')}; this version reads format {_FORMAT}"
-        )
-    norms = {key: stored[f"norms/{key}"] for key in Norms._fields}
+        raise ValueError(f"{path} is not a results file, or is damaged: {error!r}") from None
+    raise ValueError(f"{path} has format {header['format']}; this version reads format {_FORMAT}")
+
+
+def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
+    norms: dict[str, Any] = {key: stored[f"norms/{key}"] for key in Norms._fields}
     norms["num_arms"] = int(norms["num_arms"])
     results = {}
     for number, described in enumerate(header["results"]):

@@ -11,6 +11,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import Round, Sampling
+from sfmab_jax.checks import check_probability
 from sfmab_jax.floating import Sum, add, pick, start_sum
 
 __all__ = ["adaptive", "as_played", "decaying", "fixed"]
@@ -38,8 +39,7 @@ def as_played() -> Sampling:
 
 def fixed(exploration: Array | float) -> Sampling:
     """gamma_t = gamma in [0, 1] for every t, as in Exp3 (Auer et al. 2002)."""
-    if not isinstance(exploration, Array) and not 0 <= exploration <= 1:
-        raise ValueError(f"exploration is {exploration}; it is a probability, between 0 and 1")
+    check_probability("exploration", exploration)
     return Sampling(
         init=Partial(_fixed_init, exploration),
         probabilities=Partial(_mix),

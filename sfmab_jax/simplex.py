@@ -99,7 +99,7 @@ def newton_root(
         sum(psi'). Plain Newton is excess / slope.
       lowest: psi^{-1}(1/n).
       highest: psi^{-1}(1).
-      num_steps: a Python integer; the loop is unrolled.
+      num_steps: a Python integer.
     """
     high = jnp.minimum(highest, lowest + jnp.mean(gaps))
 

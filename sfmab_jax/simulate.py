@@ -1,6 +1,5 @@
 """simulate: many strategies, seeds and loss sequences; regret at the checkpoints."""
 
-import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sfmab_jax.base import Bandit, BanditState
+from sfmab_jax.checks import check_integer
 from sfmab_jax.compose import with_static_functions
 from sfmab_jax.engine import Games, chunk_rounds_for, measure_losses, play_games
 from sfmab_jax.losses import LossSequence, as_loss_sequence
@@ -87,13 +87,13 @@ def simulate(
         losses=sequence,
         num_rounds=rounds,
         num_sequences=_checked_sequences(num_sequences, sequence),
-        num_seeds=_integer("num_seeds", num_seeds, 1, 2**31 - 1),
-        first_seed=_integer("first_seed", first_seed, 0, 2**31 - 1),
-        seed=_integer("seed", seed, 0, 2**32 - 1),
+        num_seeds=check_integer("num_seeds", num_seeds, 1, 2**31 - 1),
+        first_seed=check_integer("first_seed", first_seed, 0, 2**31 - 1),
+        seed=check_integer("seed", seed, 0, 2**32 - 1),
         checkpoints=_checkpoints(checkpoints, rounds),
         dtype=dtype,
         unit=_unit(sequence.magnitude, dtype),
-        chunk_rounds=_integer("chunk_rounds", chunk_rounds or chunk, 1, 2**20),
+        chunk_rounds=check_integer("chunk_rounds", chunk_rounds or chunk, 1, 2**20),
         devices=tuple(jax.local_devices() if devices is None else devices),
     )
     if not games.devices:
@@ -145,16 +145,6 @@ def _simulate(games: Games, named, record, progress, one: bool) -> Result | Resu
     return results["strategy"] if one else Results(results)
 
 
-def _integer(name: str, value: Any, least: int, most: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{name} is {value!r}; give an integer") from None
-    if isinstance(value, bool) or not least <= number <= most:
-        raise ValueError(f"{name} is {value!r}; give an integer from {least} to {most}")
-    return number
-
-
 def _checked_dtype(dtype: Any) -> np.dtype:
     try:
         dtype = np.dtype(dtype)
@@ -174,7 +164,7 @@ def _checked_rounds(num_rounds: int | None, sequence: LossSequence) -> int:
     available = sequence.num_rounds
     if num_rounds is None:
         return 10_000 if available is None else available
-    rounds = _integer("num_rounds", num_rounds, 1, _MOST_ROUNDS)
+    rounds = check_integer("num_rounds", num_rounds, 1, _MOST_ROUNDS)
     if available is not None and rounds > available:
         raise ValueError(f"num_rounds is {rounds}; the array of losses has only {available}")
     return rounds
@@ -184,7 +174,7 @@ def _checked_sequences(num_sequences: int | None, sequence: LossSequence) -> int
     available = sequence.num_sequences
     if num_sequences is None:
         return available or 1
-    number = _integer("num_sequences", num_sequences, 1, 2**31 - 1)
+    number = check_integer("num_sequences", num_sequences, 1, 2**31 - 1)
     if available is not None and number > available:
         raise ValueError(f"num_sequences is {number}; the array of losses has only {available}")
     return number
@@ -193,7 +183,7 @@ def _checked_sequences(num_sequences: int | None, sequence: LossSequence) -> int
 def _checkpoints(checkpoints: int | Sequence[int], num_rounds: int) -> np.ndarray:
     """The rounds at which results are kept, increasing, the last of them the last round."""
     if np.ndim(checkpoints) == 0:
-        number = _integer("checkpoints", checkpoints, 1, 100_000)
+        number = check_integer("checkpoints", checkpoints, 1, 100_000)
         if number >= num_rounds:
             return np.arange(1, num_rounds + 1)
         spread = np.geomspace(1, num_rounds, number) if number > 1 else np.array([num_rounds])

@@ -7,6 +7,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round
+from sfmab_jax.checks import check_number
 from sfmab_jax.floating import Sum, add, start_sum
 from sfmab_jax.full_information.ftrl import follow
 from sfmab_jax.mixability import mixability_gap
@@ -34,9 +35,9 @@ def ada_ftrl(
       alpha: positive; None means the number of arms.
       beta: positive, in units of loss.
     """
-    for name, value in (("alpha", alpha), ("beta", beta)):
-        if isinstance(value, (int, float)) and not value > 0:
-            raise ValueError(f"{name} is {value}; it must be positive")
+    if alpha is not None:
+        check_number("alpha", alpha, positive=True)
+    check_number("beta", beta, positive=True)
     return FullInformation(
         init=Partial(_init, alpha, beta), update=Partial(_update, potential, alpha)
     )

@@ -8,6 +8,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round
+from sfmab_jax.checks import check_number
 from sfmab_jax.floating import Sum, add, start_sum
 from sfmab_jax.potentials import Potential
 from sfmab_jax.simplex import distribution_of_gaps
@@ -33,8 +34,8 @@ def ftrl(
       learning_rate: eta, a positive number, or a function of the number of rounds played
         t = 0, 1, ... (a float array []) that gives eta_t. It is per unit of loss.
     """
-    if isinstance(learning_rate, (int, float)) and not learning_rate > 0:
-        raise ValueError(f"learning_rate is {learning_rate}; it must be positive")
+    if not callable(learning_rate):
+        check_number("learning_rate", learning_rate, positive=True)
     schedule = Partial(learning_rate) if callable(learning_rate) else learning_rate
     return FullInformation(
         init=Partial(_init, schedule), update=Partial(_update, potential, schedule)

@@ -9,14 +9,11 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-__all__ = [
-    "LossSequence",
-    "as_loss_sequence",
-    "check_num_arms",
-    "check_number",
-    "from_array",
-    "from_function",
-]
+from sfmab_jax.checks import check_integer, check_number
+
+__all__ = ["MOST_ARMS", "LossSequence", "as_loss_sequence", "from_array", "from_function"]
+
+MOST_ARMS = 2**24
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ def from_function(
     >>> cyclic.num_arms
     3
     """
-    check_num_arms(num_arms)
+    check_integer("num_arms", num_arms, 1, MOST_ARMS)
     check_number("magnitude", magnitude, positive=True)
     return LossSequence(
         num_arms=num_arms,
@@ -110,21 +107,6 @@ def from_array(losses: Any, name: str = "array") -> LossSequence:
 def as_loss_sequence(losses: Any) -> LossSequence:
     """``losses`` itself if it is a sequence, else `from_array` of it."""
     return losses if isinstance(losses, LossSequence) else from_array(losses)
-
-
-def check_num_arms(num_arms: int) -> None:
-    if isinstance(num_arms, bool) or not isinstance(num_arms, (int, np.integer)) or num_arms < 1:
-        raise ValueError(f"num_arms is {num_arms!r}; give an integer of at least 1")
-
-
-def check_number(name: str, value: float, *, positive: bool = False) -> None:
-    """Refuses what is not a finite number (a positive one, if asked) with a clear message."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} is {value!r}; give a number") from None
-    if not np.isfinite(number) or (positive and number <= 0):
-        raise ValueError(f"{name} is {value!r}; give a {'positive ' * positive}finite number")
 
 
 def _no_state(key: Array) -> tuple[()]:

@@ -4,7 +4,8 @@ import jax
 import numpy as np
 from jax import Array
 
-from sfmab_jax.losses.base import LossSequence, check_num_arms, check_number, from_function
+from sfmab_jax.checks import check_integer, check_number
+from sfmab_jax.losses.base import MOST_ARMS, LossSequence, from_function
 
 __all__ = ["gaussian", "uniform"]
 
@@ -39,7 +40,7 @@ def gaussian(num_arms: int = 10, gap: float = 0.5, scale: float = 1.0) -> LossSe
 
 def _advantage(num_arms: int, gap: float, scale: float) -> np.ndarray:
     """gap [i = 0] as a vector, after checking the parameters of both families."""
-    check_num_arms(num_arms)
+    check_integer("num_arms", num_arms, 1, MOST_ARMS)
     check_number("gap", gap)
     check_number("scale", scale, positive=True)
     return np.float32(gap) * (np.arange(num_arms) == 0)

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sfmab_jax.losses.base import LossSequence, check_num_arms, check_number, from_function
+from sfmab_jax.checks import check_integer, check_number, check_probability
+from sfmab_jax.losses.base import MOST_ARMS, LossSequence, from_function
 
 __all__ = ["sparse"]
 
@@ -26,11 +27,9 @@ def sparse(
     >>> sparse(num_arms=4).magnitude
     100.0
     """
-    check_num_arms(num_arms)
-    for name, value in (("rate", rate), ("gap", gap)):
-        check_number(name, value)
-        if not 0 <= value <= 1:
-            raise ValueError(f"{name} is {value}; it lies between 0 and 1")
+    check_integer("num_arms", num_arms, 1, MOST_ARMS)
+    check_probability("rate", rate)
+    check_probability("gap", gap)
     check_number("size", size, positive=True)
     check_number("scale", scale, positive=True)
     largest = scale * size
@@ -40,7 +39,9 @@ def sparse(
 
 def _sparse(key: Array, round_: Array, *, bias: Array, rate: Array, size: Array) -> Array:
     happens_key, arm_key, sign_key = jax.random.split(key, 3)
-    happens = jax.random.uniform(happens_key) < rate
-    hit = jnp.arange(len(bias)) == jax.random.randint(arm_key, (), 0, len(bias))
+    happens = jax.random.uniform(happens_key, dtype=bias.dtype) < rate
+    hit = jnp.arange(len(bias), dtype=jnp.int32) == jax.random.randint(
+        arm_key, (), 0, len(bias), jnp.int32
+    )
     positive = jax.random.uniform(sign_key, dtype=bias.dtype) < (1 - bias) / 2
     return jnp.where(happens & hit, jnp.where(positive, size, -size), 0).astype(bias.dtype)

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
+from sfmab_jax.checks import check_number
 from sfmab_jax.divergences import power_remainder, power_series
 from sfmab_jax.mixability import power_stability
 from sfmab_jax.potentials.base import Potential, num_newton_steps
@@ -21,6 +22,7 @@ def tsallis(power: Array | float = 0.5) -> Potential:
     >>> print(tsallis(0.5).psi(jnp.float32(-1.0)))
     0.25
     """
+    check_number("power", power)
     if not isinstance(power, Array) and not 0 < power < 1:
         raise ValueError(f"power is {power}; a Tsallis power lies strictly between 0 and 1")
     c = power
