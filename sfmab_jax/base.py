@@ -9,9 +9,19 @@ compile again.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 from jax import Array
+from jax.tree_util import Partial
 
-__all__ = ["Bandit", "BanditState", "Estimation", "FullInformation", "Round", "Sampling"]
+__all__ = [
+    "Bandit",
+    "BanditState",
+    "Estimation",
+    "FullInformation",
+    "Round",
+    "Sampling",
+    "with_static_functions",
+]
 
 State = Any
 
@@ -82,3 +92,8 @@ class Bandit(NamedTuple):
     init: Callable[..., BanditState]
     probabilities: Callable[[BanditState], Array]
     update: Callable[[BanditState, Array, Array], BanditState]
+
+
+def with_static_functions(value: Any) -> Any:
+    """``value`` with bare functions wrapped so that it is a pytree of numbers."""
+    return jax.tree.map(lambda leaf: Partial(leaf) if callable(leaf) else leaf, value)

@@ -1,8 +1,5 @@
 """compose(S, E, F): the paper's frame, section 2, as a function."""
 
-from typing import Any
-
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
@@ -14,9 +11,10 @@ from sfmab_jax.base import (
     FullInformation,
     Round,
     Sampling,
+    with_static_functions,
 )
 
-__all__ = ["compose", "with_static_functions"]
+__all__ = ["compose"]
 
 
 def compose(
@@ -40,11 +38,6 @@ def compose(
         probabilities=Partial(_probabilities, parts),
         update=Partial(_update, parts),
     )
-
-
-def with_static_functions(value: Any) -> Any:
-    """``value`` with bare functions wrapped so that it is a pytree of numbers."""
-    return jax.tree.map(lambda leaf: Partial(leaf) if callable(leaf) else leaf, value)
 
 
 def _init(parts, num_arms: int, dtype=jnp.float32, loss_unit: Array | float = 1.0) -> BanditState:

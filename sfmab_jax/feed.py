@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from sfmab_jax.base import with_static_functions
 from sfmab_jax.losses.base import LossSequence
 
 __all__ = ["Feed"]
@@ -41,7 +42,9 @@ class Feed:
         if losses.table is None:
             filled = np.resize(sequences, -(-len(sequences) // _VECTOR) * _VECTOR)
             root = jax.random.key(seed)
-            self._keys, self._states = _start(losses.init, root, jnp.uint32(filled))
+            self._next = with_static_functions(losses.next)
+            init = with_static_functions(losses.init)
+            self._keys, self._states = _start(init, root, jnp.uint32(filled))
 
     def chunk(self, first_round: int) -> Array:
         """The losses of ``chunk_rounds`` rounds from this one on; zeros past a table's end."""
@@ -53,7 +56,7 @@ class Feed:
             filled[: rows.shape[1]] = np.moveaxis(rows, 0, -1)
             return jnp.asarray(filled)
         self._states, losses = _generate(
-            self._losses.next,
+            self._next,
             self._states,
             self._keys,
             jnp.int32(first_round),

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from sfmab_jax.divergences import RADIUS, exp_remainder, unit_quadrature
-from sfmab_jax.floating import arm_sum
+from sfmab_jax.floating import arm_sum, pick
 
 if TYPE_CHECKING:
     from sfmab_jax.potentials import Potential
@@ -89,20 +89,19 @@ def power_stability(
       coefficient: c.
       num_steps: Newton steps; one fewer than for q itself, as errors are squared.
     """
+    dual_loss = _rounded(dual_loss)
     w = inverse_dual(play)
-    moved = 1 / w + dual_loss
-    leads = moved == jnp.min(moved)
-    # Among tied leaders the largest loss belongs to the largest w.
-    y_leader = jnp.max(jnp.where(leads, dual_loss, -jnp.inf))
-    w_leader = jnp.max(jnp.where(leads, w, 0))
-    offsets = dual_loss - y_leader
-    gaps = jnp.where(leads, 0, (1 / w - 1 / w_leader) + offsets)
+    leader = _leader(1 / w + dual_loss)
+    offsets = dual_loss - pick(dual_loss, leader)
+    gaps = (1 / w - 1 / pick(w, leader)) + offsets
 
     # To first order in the shift, sum(q - p) = 0.
     weight = play * w
     shift = -arm_sum(weight * offsets) / arm_sum(weight)
     near = jnp.max(w * jnp.abs(offsets + shift)) <= _RELATIVE
-    lowest = jnp.maximum(coefficient, coefficient * len(play) ** (1 / exponent) - jnp.mean(gaps))
+    # No arm ends above 1, and psi is convex.
+    jensen = coefficient * len(play) ** (1 / exponent) - jnp.mean(gaps)
+    lowest = jnp.maximum(coefficient - jnp.min(gaps), jensen)
 
     origin = jnp.where(near, jnp.ones_like(shift), jnp.zeros_like(shift))
     base = jnp.where(near, offsets, gaps)
@@ -128,12 +127,11 @@ def power_stability(
 
 def entropy_stability(play: Array, dual_loss: Array) -> Array:
     """Psi_p(y) for psi = exp, in closed form: q = p exp(-y) / sum(p exp(-y))."""
+    dual_loss = _rounded(dual_loss)
     # Arms whose probability has underflowed to zero are left out.
     alive = play > 0
-    moved = jnp.log(jnp.where(alive, play, 1)) - dual_loss
-    leads = moved == jnp.max(jnp.where(alive, moved, -jnp.inf))
-    y_leader = jnp.max(jnp.where(alive & leads, dual_loss, -jnp.inf))
-    offsets = jnp.where(alive, dual_loss - y_leader, 0)
+    moved = jnp.where(alive, dual_loss - jnp.log(jnp.where(alive, play, 1)), jnp.inf)
+    offsets = jnp.where(alive, dual_loss - pick(dual_loss, _leader(moved)), 0)
     change = arm_sum(play * jnp.expm1(-offsets))
     mass = arm_sum(play * jnp.exp(-offsets))
     log_mass = jnp.where(jnp.abs(change) < _RELATIVE, jnp.log1p(change), jnp.log(mass))
@@ -145,16 +143,17 @@ def general_stability(play: Array, dual_loss: Array, *, potential: "Potential") 
 
     Newton on the shift e in u = psi^{-1}(p) - (y - y(k) + e). Where a point moves by less than
     a factor two, p - q and the divergence are integrals of psi' over the move, by quadrature:
-    relatively accurate for small y.
+    relatively accurate for small y. Further down the divergence is the integral of p - psi, which
+    allows for q = 0; further up it is the potential's own.
     """
+    dual_loss = _rounded(dual_loss)
     u = potential.inverse(play)
-    moved = u - dual_loss
-    leads = moved == jnp.max(moved)
-    y_leader = jnp.max(jnp.where(leads, dual_loss, -jnp.inf))
-    u_leader = jnp.max(jnp.where(leads, u, -jnp.inf))
-    offsets = dual_loss - y_leader
-    nu = potential.root(jnp.where(leads, 0, offsets + (u_leader - u)))
-    shift = u_leader - nu
+    leader = _leader(dual_loss - u)
+    u_leader = pick(u, leader)
+    offsets = dual_loss - pick(dual_loss, leader)
+    gaps = offsets + (u_leader - u)
+    least = jnp.min(gaps)
+    shift = u_leader - (potential.root(gaps - least) + least)
     nodes, weights = unit_quadrature(12, play.dtype)
 
     def slope_along(move: Array) -> Array:
@@ -170,4 +169,30 @@ def general_stability(play: Array, dual_loss: Array, *, potential: "Potential") 
     q = potential.psi(u - move)
     close = (q < 2 * play) & (play < 2 * q)
     integral = move**2 * (slope_along(jnp.where(close, move, 0)) @ (weights * (1 - nodes)))
-    return arm_sum(jnp.where(close, integral, potential.divergence(play, q)))
+    many_nodes, many_weights = unit_quadrature(64, play.dtype)
+    down = play[:, None] - potential.psi(u[:, None] - jnp.maximum(move, 0)[:, None] * many_nodes)
+    up = potential.divergence(play, jnp.maximum(q, play))
+    far = jnp.where(move > 0, move * (down @ many_weights), up)
+    return arm_sum(jnp.where(close, integral, far))
+
+
+def _rounded(x: Array) -> Array:
+    """``x`` itself. A product that passes through cannot be contracted with a later sum to an FMA.
+
+    Contracted, y(k) - y(k) is not zero but the rounding error of y(k) = eta l(k).
+    """
+    largest = jnp.finfo(x.dtype).max
+    return jnp.clip(x, -largest, largest)
+
+
+def _leader(scores: Array) -> Array:
+    """An arm whose score is the smallest up to rounding, int32 [].
+
+    A compiler may round the scores differently where it finds their minimum and where it compares
+    them with it, so they are not compared for equality; which of two near-equals is taken does
+    not matter.
+    """
+    lowest = jnp.min(scores)
+    slack = 8 * jnp.finfo(scores.dtype).eps * jnp.abs(lowest)
+    places = jnp.arange(len(scores), dtype=jnp.int32)
+    return jnp.min(jnp.where(scores <= lowest + slack, places, len(scores) - 1))

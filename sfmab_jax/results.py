@@ -35,7 +35,8 @@ class Result:
       norms: of the loss sequences.
       seed, first_seed, losses, dtype: of the run.
       seconds: wall time of the whole simulation, compilation included.
-      records: what ``record`` returned, leaves [K, S, C, ...].
+      unit: what the strategies saw as a loss of 1. Not 1 only for losses above 1e6 or below 1e-6.
+      records: what ``record`` returned, leaves [K, S, C, ...]; states count losses in ``unit``.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Result:
     losses: str
     dtype: str
     seconds: float
+    unit: float = 1.0
     records: Any = field(default=())
 
     def samples(self, kind: Kind = "expected") -> np.ndarray:
@@ -128,7 +130,7 @@ class Results(Mapping[str, Result]):
             described.append(
                 {
                     key: getattr(result, key)
-                    for key in ("name", "seed", "first_seed", "losses", "dtype", "seconds")
+                    for key in ("name", "seed", "first_seed", "losses", "dtype", "seconds", "unit")
                 }
             )
             arrays[f"{number}/regret"] = result.regret
@@ -178,7 +180,7 @@ class Results(Mapping[str, Result]):
 def load(path: str | os.PathLike) -> Results:
     """Reads what ``save`` wrote; nothing is unpickled. Records come back as a list of arrays."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             stored = {name: file[name] for name in file.files}
         header = json.loads(str(stored["header"]))
         if header["format"] == _FORMAT:

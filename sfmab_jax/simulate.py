@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sfmab_jax.base import Bandit, BanditState
+from sfmab_jax.base import Bandit, BanditState, with_static_functions
 from sfmab_jax.checks import check_integer
-from sfmab_jax.compose import with_static_functions
 from sfmab_jax.engine import Games, chunk_rounds_for, measure_losses, play_games
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.progress import Progress
@@ -82,7 +81,7 @@ def simulate(
     sequence = as_loss_sequence(losses)
     dtype = _checked_dtype(dtype)
     rounds = _checked_rounds(num_rounds, sequence)
-    chunk = chunk_rounds_for(sequence.num_arms, rounds)
+    chunk = chunk_rounds_for(sequence.num_arms, rounds) if chunk_rounds is None else chunk_rounds
     games = Games(
         losses=sequence,
         num_rounds=rounds,
@@ -93,11 +92,11 @@ def simulate(
         checkpoints=_checkpoints(checkpoints, rounds),
         dtype=dtype,
         unit=_unit(sequence.magnitude, dtype),
-        chunk_rounds=check_integer("chunk_rounds", chunk_rounds or chunk, 1, 2**20),
-        devices=tuple(jax.local_devices() if devices is None else devices),
+        chunk_rounds=check_integer(
+            "chunk_rounds", chunk if chunk_rounds is None else chunk_rounds, 1, 2**20
+        ),
+        devices=_checked_devices(devices),
     )
-    if not games.devices:
-        raise ValueError("devices is empty; give at least one JAX device, or None for all")
     if record is not None and not callable(record):
         raise ValueError(f"record is {record!r}; give a function of the bandit's state, or None")
     return _simulate(games, named, record, progress, one=isinstance(strategies, Bandit))
@@ -137,6 +136,7 @@ def _simulate(games: Games, named, record, progress, one: bool) -> Result | Resu
             losses=games.losses.name,
             dtype=games.dtype.name,
             seconds=bar.seconds,
+            unit=games.unit,
             records=jax.tree.map(
                 lambda *leaves: np.concatenate(leaves).reshape(*shape[:2], *leaves[0].shape[1:]),
                 *[b.records for b in mine],
@@ -158,6 +158,17 @@ def _checked_dtype(dtype: Any) -> np.dtype:
             "jax.config.update('jax_enable_x64', True) first, or set JAX_ENABLE_X64=1"
         )
     return dtype
+
+
+def _checked_devices(devices: Sequence[Any] | None) -> tuple[Any, ...]:
+    if devices is None:
+        return tuple(jax.local_devices())
+    if not isinstance(devices, Sequence) or not devices:
+        raise ValueError(f"devices is {devices!r}; give a list of JAX devices, or None for all")
+    for device in devices:
+        if not isinstance(device, jax.Device):
+            raise ValueError(f"devices has {device!r}; give members of jax.local_devices()")
+    return tuple(devices)
 
 
 def _checked_rounds(num_rounds: int | None, sequence: LossSequence) -> int:
@@ -203,11 +214,17 @@ def _checkpoints(checkpoints: int | Sequence[int], num_rounds: int) -> np.ndarra
 
 
 def _unit(magnitude: float, dtype: np.dtype) -> float:
-    """The power of two next to the size of the losses, an exact change of unit."""
-    info = np.finfo(dtype)
-    if not 4 * info.tiny <= magnitude <= info.max / 4:
+    """The power of two that losses are counted in, an exact change of unit.
+
+    1 unless the losses are so large or small that float32 sums of them would leave its range. It
+    stays within 2^+-100, so that constants of the strategies counted in it keep within range, too.
+    """
+    largest = float(np.finfo(dtype).max)
+    if not 4 / largest <= magnitude <= largest / 4:
         raise ValueError(
             f"losses have size {magnitude:.3g}, beyond the range of {dtype.name}; "
             "change their unit, or use float64"
         )
-    return float(2.0 ** np.rint(np.log2(magnitude)))
+    if 1e-6 <= magnitude <= 1e6:
+        return 1.0
+    return float(2.0 ** np.clip(np.rint(np.log2(magnitude)), -100, 100))
