@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -35,6 +36,13 @@ Examples:
 """
 
 
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not an integer") from None
+
+
 @app.callback()
 def _commands() -> None:
     """Study scale-free adversarial bandits: simulate strategies and compare their regret."""
@@ -42,10 +50,16 @@ def _commands() -> None:
 
 @app.command(epilog=RUN_EPILOG)
 def run(
-    arms: Annotated[int, typer.Option(help="Number of arms n.")] = 10,
-    rounds: Annotated[int, typer.Option(help="Number of rounds T.")] = 10_000,
-    seeds: Annotated[int, typer.Option(help="Independent games of each strategy.")] = 1024,
-    seed: Annotated[int, typer.Option(help="Names the run: losses and games.")] = 0,
+    arms: Annotated[int, typer.Option(parser=_integer, metavar="N", help="Number of arms n.")] = 10,
+    rounds: Annotated[
+        int, typer.Option(parser=_integer, metavar="N", help="Number of rounds T.")
+    ] = 10_000,
+    seeds: Annotated[
+        int, typer.Option(parser=_integer, metavar="N", help="Independent games of each strategy.")
+    ] = 1024,
+    seed: Annotated[
+        int, typer.Option(parser=_integer, metavar="N", help="Names the run: losses and games.")
+    ] = 0,
     losses: Annotated[
         str, typer.Option(help="Loss families, separated by commas; see `sfmab list losses`.")
     ] = "uniform,gaussian,sparse",
@@ -60,7 +74,10 @@ def run(
     ] = "0.01,1,100",
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
     devices: Annotated[
-        int | None, typer.Option(help="Devices to use; on CPU that many are made.")
+        int | None,
+        typer.Option(
+            parser=_integer, metavar="N", help="Devices to use; on CPU that many are made."
+        ),
     ] = None,
     output: Annotated[
         Path, typer.Option(help="Picture to write; the table goes beside it as .csv.")
@@ -96,7 +113,6 @@ def run(
                 bound = sf.bounds.scale_free(results[name].norms, option).printed[0, -1]
             rows.append(_row(family, scale, name, results[name], bound, speed))
             table.add_row(*_readable(rows[-1]))
-        table.add_section()
         print(f"{family} at scale {scale:g}: done", file=sys.stderr)
     console.print(table)
     _write_csv(output.with_suffix(".csv"), rows)
@@ -214,12 +230,14 @@ def _row(family, scale, name, result, bound, speed) -> tuple:
 def _new_table(arms, rounds, seeds, dtype) -> Table:
     table = Table(
         title=f"Regret after {rounds:,} rounds, {arms} arms, {seeds:,} seeds ({dtype})",
-        caption="mean and 95% interval; bound: Theorem 1 of the paper, with its constants",
+        caption="mean with 95% interval; bound: Theorem 1 of the paper, with its constants",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
     )
     for heading in ("losses", "scale", "strategy"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("mean regret", "bound", "rounds/s"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("mean regret", "bound", "million rounds/s"):
+        table.add_column(heading, justify="right", no_wrap=heading != "million rounds/s")
     return table
 
 
@@ -231,7 +249,7 @@ def _readable(row: tuple) -> tuple[str, ...]:
         name,
         f"{regret:.4g} ± {(high - low) / 2:.2g}",
         "" if bound is None else f"{bound:.3g}",
-        f"{speed / 1e6:.1f} M",
+        f"{speed / 1e6:.2f}",
     )
 
 
