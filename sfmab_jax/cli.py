@@ -236,8 +236,8 @@ def _new_table(arms, rounds, seeds, dtype) -> Table:
     )
     for heading in ("losses", "scale", "strategy"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("mean regret", "bound", "million rounds/s"):
-        table.add_column(heading, justify="right", no_wrap=heading != "million rounds/s")
+    for heading in ("mean regret", "bound", "rounds/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
     return table
 
 
@@ -249,7 +249,7 @@ def _readable(row: tuple) -> tuple[str, ...]:
         name,
         f"{regret:.4g} ± {(high - low) / 2:.2g}",
         "" if bound is None else f"{bound:.3g}",
-        f"{speed / 1e6:.2f}",
+        f"{speed / 1e6:.2f} M",
     )
 
 
