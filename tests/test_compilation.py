@@ -21,13 +21,17 @@ def test_a_second_run_compiles_nothing(caplog):
         return [m for m in messages if "XLA compilation" in m and "play_chunk" in m]
 
     run()
-    with jax.log_compiles(), caplog.at_level(logging.WARNING):
-        run(seed=1)
-        run(beta=3.0)
-        run(scale=40.0)
-        run(num_seeds=100)
-        run(first_seed=7)
-        run(num_rounds=1500)
-        assert not compiled()
-        run(num_arms=4)
-        assert len(compiled()) == 1
+    jax.config.update("jax_log_compiles", True)  # in all threads, unlike jax.log_compiles()
+    try:
+        with caplog.at_level(logging.WARNING):
+            run(seed=1)
+            run(beta=3.0)
+            run(scale=40.0)
+            run(num_seeds=100)
+            run(first_seed=7)
+            run(num_rounds=1500)
+            assert not compiled()
+            run(num_arms=4)
+            assert len(compiled()) == 1
+    finally:
+        jax.config.update("jax_log_compiles", False)
