@@ -11,6 +11,7 @@ from jax import Array
 __all__ = [
     "RADIUS",
     "exp_remainder",
+    "log_ratio",
     "log_remainder",
     "log_series",
     "power_remainder",
@@ -26,6 +27,13 @@ def unit_quadrature(num_nodes: int, dtype) -> tuple[Array, Array]:
     """Gauss-Legendre nodes and weights on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(num_nodes)
     return jnp.asarray((nodes + 1) / 2, dtype), jnp.asarray(weights / 2, dtype)
+
+
+def log_ratio(x: Array, y: Array) -> Array:
+    """``log(x / y)`` for positive x and y, relatively accurate where they are close."""
+    relative = (x - y) / y
+    close = jnp.abs(relative) < 0.5
+    return jnp.where(close, jnp.log1p(jnp.where(close, relative, 0)), jnp.log(x / y))
 
 
 def log_series(z: Array) -> Array:

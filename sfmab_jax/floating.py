@@ -73,4 +73,5 @@ def pick(x: Array, arm: Array) -> Array:
     """
     if x.shape[0] > _ONE_HOT_ARMS:
         return x[arm]
-    return jnp.sum(jnp.where(jnp.arange(x.shape[0], dtype=arm.dtype) == arm, x, jnp.zeros_like(x)))
+    here = jnp.arange(x.shape[0], dtype=arm.dtype) == arm
+    return jnp.sum(jnp.where(here, x, jnp.zeros_like(x)), dtype=x.dtype)

@@ -152,27 +152,35 @@ def general_stability(play: Array, dual_loss: Array, *, potential: "Potential") 
     u_leader = pick(u, leader)
     offsets = dual_loss - pick(dual_loss, leader)
     gaps = offsets + (u_leader - u)
-    least = jnp.min(gaps)
-    shift = u_leader - (potential.root(gaps - least) + least)
+    gaps = gaps - jnp.min(gaps)
+    moved = potential.root(gaps) - gaps
+    q = potential.psi(moved)
+    near = jnp.all((q < 2 * play) & (play < 2 * q))
     nodes, weights = unit_quadrature(12, play.dtype)
 
     def slope_along(move: Array) -> Array:
-        return potential.derivative(u[:, None] - move[:, None] * nodes)
+        return potential.derivative(u[:, None] - jnp.outer(move, nodes))
 
+    # Near p, improve the shift until sum(q - p) = 0 to full relative accuracy.
+    shift = jnp.where(near, u_leader - pick(moved, leader), 0)
     for _ in range(3):
-        move = offsets + shift
-        q = potential.psi(u - move)
-        close = (q < 2 * play) & (play < 2 * q)
-        deficit = jnp.where(close, move * (slope_along(move) @ weights), play - q)
-        shift = shift - arm_sum(deficit) / arm_sum(potential.derivative(u - move))
-    move = offsets + shift
-    q = potential.psi(u - move)
+        move = jnp.where(near, offsets + shift, 0)
+        deficit = arm_sum(move * (slope_along(move) @ weights))
+        shift = shift - deficit / arm_sum(potential.derivative(u - move))
+    move = jnp.where(near, offsets + shift, u - moved)
+    q = jnp.where(near, potential.psi(u - jnp.where(near, move, 0)), q)
     close = (q < 2 * play) & (play < 2 * q)
     integral = move**2 * (slope_along(jnp.where(close, move, 0)) @ (weights * (1 - nodes)))
+    # Downwards on a scale that is logarithmic beyond the length on which psi changes.
+    length = play / potential.derivative(u)
+    down = jnp.maximum(move, 0)
+    span = jnp.log1p(down / length)
     many_nodes, many_weights = unit_quadrature(64, play.dtype)
-    down = play[:, None] - potential.psi(u[:, None] - jnp.maximum(move, 0)[:, None] * many_nodes)
+    steps = length[:, None] * jnp.expm1(jnp.outer(span, many_nodes))
+    stretch = (span * length)[:, None] + span[:, None] * steps
+    lost = play[:, None] - potential.psi(u[:, None] - steps)
     up = potential.divergence(play, jnp.maximum(q, play))
-    far = jnp.where(move > 0, move * (down @ many_weights), up)
+    far = jnp.where(move > 0, (lost * stretch) @ many_weights, up)
     return arm_sum(jnp.where(close, integral, far))
 
 

@@ -21,7 +21,8 @@ class LogBarrier:
     def psi(self, u):
         return -1 / u
 
-    def slope(self, u):
+    def slope(self, u, x=None):
+        """psi'(u); x is psi(u), if it is known."""
         return 1 / u**2
 
     def inverse(self, x):
@@ -37,8 +38,8 @@ class Entropy:
     def psi(self, u):
         return mp.exp(u)
 
-    def slope(self, u):
-        return mp.exp(u)
+    def slope(self, u, x=None):
+        return mp.exp(u) if x is None else x
 
     def inverse(self, x):
         return mp.log(x)
@@ -57,9 +58,9 @@ class Tsallis:
         c = mpf(self.power)
         return (-u / c) ** (-1 / (1 - c))
 
-    def slope(self, u):
+    def slope(self, u, x=None):
         c = mpf(self.power)
-        return self.psi(u) / (-u * (1 - c))
+        return (self.psi(u) if x is None else x) / (-u * (1 - c))
 
     def inverse(self, x):
         c = mpf(self.power)
@@ -117,15 +118,24 @@ def _leader(potential, gaps: Mapping[mpf, int]) -> mpf:
     """nu with sum of psi(nu - gap) = 1; the smallest gap is 0, and equal gaps are counted.
 
     The sum is convex and increasing in nu, and at least 1 where psi(nu) = 1. So Newton's method
-    from there moves down towards the root and never past it.
+    from there moves down towards the root and never past it. Most steps need few digits, and the
+    last ones double them: once a step is below half the digits, the next is below all of them.
     """
-    nu = potential.inverse(mpf(1))
-    tolerance = mpf(10) ** (5 - mp.dps)
+    with mp.workdps(25):
+        nu = _newton(potential, gaps, potential.inverse(mpf(1)))
+    return _newton(potential, gaps, nu)
+
+
+def _newton(potential, gaps: Mapping[mpf, int], nu: mpf) -> mpf:
+    tolerance = mpf(10) ** (-mp.dps // 2 - 3)
     for _ in range(1000):
-        excess = mp.fsum(count * potential.psi(nu - x) for x, count in gaps.items()) - 1
-        slope = mp.fsum(count * potential.slope(nu - x) for x, count in gaps.items())
-        nu -= excess / slope
-        if abs(excess / slope) <= tolerance * (1 + abs(nu)):
+        u = [nu - gap for gap in gaps]
+        x = [potential.psi(v) for v in u]
+        excess = mp.fsum(count * y for count, y in zip(gaps.values(), x)) - 1
+        slopes = (count * potential.slope(v, y) for count, v, y in zip(gaps.values(), u, x))
+        step = excess / mp.fsum(slopes)
+        nu -= step
+        if abs(step) <= tolerance * (1 + abs(nu)):
             return nu
     raise ArithmeticError("Newton's method did not converge")
 
@@ -137,14 +147,24 @@ def normalised(play) -> list[mpf]:
     return [p / total for p in play]
 
 
+def _arms(play, loss) -> tuple[list, dict]:
+    """The arms as pairs of floats, and for each different pair its exact p and l."""
+    arms = list(zip(map(float, play), map(float, loss)))
+    total = mp.fsum(count * mpf(p) for (p, _), count in Counter(arms).items())
+    return arms, {(p, y): (mpf(p) / total, mpf(y)) for p, y in set(arms)}
+
+
 def maximiser(potential, play, loss, learning_rate) -> list[mpf]:
     """The q of M(eta): psi^{-1}(q) = psi^{-1}(p) - eta l - shift, with sum(q) = 1."""
     with mp.workdps(GAP_DIGITS):
         rate = mpf(float(learning_rate))
-        arms = list(zip(normalised(play), exact(loss)))
-        moved = {(p, l): potential.inverse(p) - rate * l for p, l in set(arms)}
+        arms, values = _arms(play, loss)
+        moved = {arm: potential.inverse(p) - rate * y for arm, (p, y) in values.items()}
         top = max(moved.values())
-        nu = _leader(potential, Counter(top - moved[arm] for arm in arms))
+        gaps: Counter = Counter()
+        for arm, count in Counter(arms).items():
+            gaps[top - moved[arm]] += count
+        nu = _leader(potential, gaps)
         q = {arm: potential.psi(nu - (top - u)) for arm, u in moved.items()}
         return [q[arm] for arm in arms]
 
@@ -153,17 +173,42 @@ def gap_at(potential, play, loss, learning_rate, q) -> mpf:
     """l.(p - q) - Breg_F(q || p) / eta: what the mixability gap is the supremum of."""
     with mp.workdps(GAP_DIGITS):
         rate = mpf(float(learning_rate))
-        terms = Counter(zip(normalised(play), exact(loss), q))
-        return mp.fsum(
-            count * (l * (p - q) - _breg(potential, q, p) / rate)
-            for (p, l, q), count in terms.items()
-        )
+        arms, values = _arms(play, loss)
+        # Equal arms may still have different q.
+        terms = Counter(zip(arms, (id(x) for x in q)))
+        points = {id(x): x for x in q}
+        parts = []
+        for (arm, key), count in terms.items():
+            (p, y), x = values[arm], points[key]
+            parts.append(count * (y * (p - x) - _breg(potential, x, p) / rate))
+        return mp.fsum(parts)
 
 
 def mixability_gap(potential, play, loss, learning_rate) -> mpf:
     """M(eta) = sup_q l.(p - q) - Breg_F(q || p) / eta, by its definition."""
     q = maximiser(potential, play, loss, learning_rate)
     return gap_at(potential, play, loss, learning_rate, q)
+
+
+def condition(potential, play, loss, learning_rate) -> float:
+    """How many times M feels a relative error of its arguments: sum |x dM/dx| / M.
+
+    dM/dl = p - q, dM/dp = l + f''(p) (q - p) / eta less its mean, as p is normalised, and
+    dM/deta = Breg_F(q || p) / eta^2.
+    """
+    q = maximiser(potential, play, loss, learning_rate)
+    with mp.workdps(GAP_DIGITS):
+        rate = mpf(float(learning_rate))
+        p, y = normalised(play), exact(loss)
+        slopes = [
+            l_i + (q_i - p_i) / (rate * potential.slope(potential.inverse(p_i)))
+            for p_i, l_i, q_i in zip(p, y, q)
+        ]
+        mean = mp.fsum(p_i * slope for p_i, slope in zip(p, slopes))
+        feels = [abs(p_i * (slope - mean)) for p_i, slope in zip(p, slopes)]
+        feels += [abs(l_i * (p_i - q_i)) for p_i, l_i, q_i in zip(p, y, q)]
+        feels.append(regularizer_divergence(potential, q, p) / rate)
+        return float(mp.fsum(feels) / gap_at(potential, play, loss, learning_rate, q))
 
 
 def regularizer_divergence(potential, y, x) -> mpf:

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.divergences import exp_remainder
+from sfmab_jax.divergences import exp_remainder, log_ratio
 from sfmab_jax.floating import arm_sum
 from sfmab_jax.mixability import entropy_stability
 from sfmab_jax.potentials.base import Potential
@@ -35,7 +35,7 @@ def _primitive(x: Array) -> Array:
 
 
 def _divergence(y: Array, x: Array) -> Array:
-    return y * exp_remainder(jnp.log1p((x - y) / y))
+    return y * exp_remainder(log_ratio(x, y))
 
 
 def _root(gaps: Array) -> Array:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.divergences import unit_quadrature
+from sfmab_jax.divergences import log_ratio, unit_quadrature
 from sfmab_jax.mixability import general_stability
 from sfmab_jax.potentials.base import Potential
 from sfmab_jax.simplex import newton_root
@@ -48,7 +48,7 @@ def _slope_of(psi: Callable[[Array], Array], u: Array) -> Array:
 def _primitive(inverse: Callable[[Array], Array], x: Array) -> Array:
     """The integral of psi^{-1} from 1 to x, on a logarithmic scale."""
     nodes, weights = unit_quadrature(64, x.dtype)
-    s = jnp.exp(jnp.log(x)[..., None] * nodes)
+    s = jnp.exp(jnp.multiply.outer(jnp.log(x), nodes))
     return jnp.log(x) * ((inverse(s) * s) @ weights)
 
 
@@ -60,9 +60,9 @@ def _conjugate(psi, inverse, u: Array) -> Array:
 def _divergence(inverse: Callable[[Array], Array], y: Array, x: Array) -> Array:
     """The integral of psi^{-1}(s) - psi^{-1}(x) from x to y, on a logarithmic scale."""
     nodes, weights = unit_quadrature(64, x.dtype)
-    log_ratio = jnp.log1p((y - x) / x)
-    s = x[..., None] * jnp.exp(log_ratio[..., None] * nodes)
-    return log_ratio * (((inverse(s) - inverse(x)[..., None]) * s) @ weights)
+    span = log_ratio(y, x)
+    s = x[..., None] * jnp.exp(jnp.multiply.outer(span, nodes))
+    return span * (((inverse(s) - inverse(x)[..., None]) * s) @ weights)
 
 
 def _root(psi, inverse, gaps: Array) -> Array:

@@ -5,7 +5,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.checks import check_number
-from sfmab_jax.divergences import power_remainder, power_series
+from sfmab_jax.divergences import log_ratio, power_remainder, power_series
 from sfmab_jax.mixability import power_stability
 from sfmab_jax.potentials.base import Potential, num_newton_steps
 from sfmab_jax.simplex import newton_root
@@ -63,7 +63,7 @@ def _conjugate(c: Array | float, u: Array) -> Array:
 
 
 def _divergence(c: Array | float, y: Array, x: Array) -> Array:
-    z = jnp.expm1((c - 1) * jnp.log1p((x - y) / y))
+    z = jnp.expm1((c - 1) * log_ratio(x, y))
     return y**c * power_remainder(z, (x / y) ** (c - 1), 1 / (1 - c))
 
 

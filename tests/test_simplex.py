@@ -1,0 +1,318 @@
+"""The normaliser lambda(theta) and the distribution psi(theta + lambda(theta)), appendix A."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracles
+import pytest
+from mpmath import mp, mpf
+
+from sfmab_jax.potentials import log_barrier, negative_entropy, potential, tsallis
+from sfmab_jax.simplex import distribution, distribution_of_gaps, normalizer
+
+# psi(u) = (-u/c)^(-r) magnifies a relative error of u by r; exp by |u|, at most log n on average.
+EXPONENTS = {
+    "log_barrier": 1,
+    "negative_entropy": 1,
+    "tsallis(0.5)": 2,
+    "tsallis(0.8)": 5,
+    "made": 2,
+}
+POTENTIALS = {
+    "log_barrier": (log_barrier(), oracles.LogBarrier()),
+    "negative_entropy": (negative_entropy(), oracles.Entropy()),
+    "tsallis(0.5)": (tsallis(0.5), oracles.Tsallis(0.5)),
+    "tsallis(0.8)": (tsallis(0.8), oracles.Tsallis(0.8)),
+    "made": (
+        potential(lambda u: 1 / (4 * u * u), lambda x: -0.5 / jnp.sqrt(x)),
+        oracles.Tsallis(0.5),
+    ),
+}
+FLOATS = [np.float32, np.float64]
+SIZES = [1, 2, 3, 10, 100, 1000, 10_000, 100_000]
+
+every_potential = pytest.mark.parametrize("name", POTENTIALS)
+every_float = pytest.mark.parametrize("dtype", FLOATS)
+
+lambdas = jax.jit(jax.vmap(normalizer, in_axes=(None, 0)))
+distributions = jax.jit(jax.vmap(distribution, in_axes=(None, 0)))
+
+
+def scores(num_arms: int, dtype) -> np.ndarray:
+    """Adversarial theta, one per row, spread over 1e-30 to 1e30."""
+    rng = np.random.default_rng(num_arms)
+    place = np.arange(num_arms)
+    shapes = [
+        np.where(place == num_arms // 2, 0.0, -1.0),  # one leader
+        np.where(place <= num_arms // 2, 0.0, -1.0),  # half and half
+        -np.geomspace(1e-12, 1, num_arms),
+        -(place / num_arms),
+        rng.uniform(-1, 1, num_arms),
+        np.zeros(num_arms),
+    ]
+    scales = [1e-30, 1e-9, 1e-3, 0.3, 1, 3, 30, 1e3, 1e5, 1e9, 1e18, 1e30]
+    # The hardest scales lie where gaps and n are comparable.
+    scales += [num_arms**0.5, num_arms, 10 * num_arms]
+    rows = [scale * shape for shape in shapes[:-1] for scale in scales]
+    rows += [shapes[-1] + offset for offset in (0, 1e-30, 3.7, -1e30)]
+    for _ in range(3):
+        rows.append(rng.choice([-1, 1], num_arms) * 10.0 ** rng.uniform(-30, 30, num_arms))
+        rows.append(-(10.0 ** rng.uniform(-3, 6, num_arms)))
+        rows.append(1e6 + 100 * rng.normal(size=num_arms))
+        rows.append(-1e30 - 1e24 * rng.uniform(size=num_arms))
+    if num_arms > 1000:
+        rows = rows[::3]
+    return np.array(rows).astype(dtype)
+
+
+@every_float
+@pytest.mark.parametrize(
+    ("name", "num_arms"),
+    [(name, n) for name in POTENTIALS for n in (SIZES if name != "made" else [1, 2, 10, 300])],
+)
+def test_the_distribution_sums_to_one(name, num_arms, dtype):
+    """At rounding level: r (2 + log2 n) eps, summed exactly.
+
+    With u = theta + lambda and nu its largest entry, rounding nu to its last bit moves the sum by
+    at most eps/2 |nu| sum psi'(u) <= r eps/2, as psi'(u) = r psi(u) / |u|; for the entropy
+    |nu| <= log n. Each term carries r times the rounding of u, and its own. Newton's method stops
+    where a sum of n terms, added in a tree of depth log2 n, cannot be told from 1.
+    """
+    theta = scores(num_arms, dtype)
+    p = np.asarray(distributions(POTENTIALS[name][0], theta))
+    assert p.dtype == dtype
+    assert np.all(p >= 0)
+    assert np.all(p <= 1)
+    bound = EXPONENTS[name] * (2 + math.log2(num_arms)) * float(np.finfo(dtype).eps)
+    residuals = [abs(math.fsum(row) - 1) for row in p.astype(np.float64)]
+    assert max(residuals) <= bound, (np.argmax(residuals), max(residuals) / bound)
+
+
+@every_float
+@every_potential
+@pytest.mark.parametrize("num_arms", [1, 2, 3, 10, 100])
+def test_each_probability_is_relatively_right(num_arms, name, dtype):
+    """Against 60 digits: a few roundings times the conditioning.
+
+    The sum of n terms fixes lambda only up to its own rounding, which the largest probability
+    feels up to sqrt(n) / 2 times (one leader among many). For the entropy and for the rounded
+    exponent r, a probability p feels a rounding |log p| times. Below the smallest normal number
+    there is no relative accuracy to be had.
+    """
+    made, reference = POTENTIALS[name]
+    theta = scores(num_arms, dtype)
+    p = np.asarray(distributions(made, theta))
+    some = slice(None, None, 2 if num_arms < 100 else 7)
+    eps, tiny = float(np.finfo(dtype).eps), float(np.finfo(dtype).tiny)
+    for row, got in zip(theta[some], p[some]):
+        for value, wanted in set(zip(got.tolist(), oracles.distribution(reference, row))):
+            if wanted < 4 * tiny:
+                assert value <= 5 * tiny
+                continue
+            condition = EXPONENTS[name] * (2 + math.sqrt(num_arms) / 2) + abs(mp.log(wanted))
+            assert abs(mpf(value) - wanted) <= 2 * eps * condition * wanted
+
+
+@every_potential
+@pytest.mark.parametrize("num_arms", [2, 10, 100])
+def test_the_normalizer_in_float64(num_arms, name):
+    """lambda itself, relative to its own size or to that of the largest score."""
+    made, reference = POTENTIALS[name]
+    theta = scores(num_arms, np.float64)[:: 3 if num_arms < 100 else 7]
+    for row, got in zip(theta, np.asarray(lambdas(made, theta))):
+        wanted = oracles.normalizer(reference, row)
+        size = max(abs(wanted), abs(mpf(float(row.max()))), 1)
+        assert abs(mpf(float(got)) - wanted) <= 1e-14 * size
+
+
+@pytest.mark.parametrize(
+    ("gaps", "wanted"),
+    [
+        ([0.0, 1.0], 1.6180339887498948),
+        ([0.0, 0.0, 3.0], math.sqrt(6)),
+        ([0.0] + [10.0] * 9, math.sqrt(10)),
+        ([0.0, 1.0, 2.0, 3.0], 2.8038863590512494),
+    ],
+)
+def test_known_values_of_the_log_barrier(gaps, wanted):
+    """mu = -lambda for theta = -x: the golden ratio and square roots. Within 4 roundings."""
+    for dtype in FLOATS:
+        got = -float(normalizer(log_barrier(), -jnp.asarray(gaps, dtype)))
+        assert math.isclose(got, wanted, rel_tol=4 * float(np.finfo(dtype).eps))
+
+
+def test_the_paper_s_interval_holds_a_spurious_root():
+    """For theta = (0, -1) a second root gives (-1.6, 2.6); ours is the positive one."""
+    p = np.asarray(distribution(log_barrier(), jnp.asarray([0.0, -1.0])))
+    np.testing.assert_allclose(p, [0.6180339887498949, 0.3819660112501051], rtol=1e-15)
+
+
+@every_float
+def test_two_arms_in_closed_form(dtype):
+    """p_1 = sigma(asinh(d/2)) for the log barrier and sigma(d) for the entropy, d the gap."""
+    d = np.concatenate([-np.geomspace(1e-6, 1e6, 25), np.geomspace(1e-6, 1e6, 25)]).astype(dtype)
+    theta = np.stack([np.zeros_like(d), -d], axis=1)
+    barrier = np.asarray(distributions(log_barrier(), theta))[:, 0]
+    entropy = np.asarray(distributions(negative_entropy(), theta))[:, 0]
+    eps, tiny = float(np.finfo(dtype).eps), float(np.finfo(dtype).tiny)
+    with mp.workdps(oracles.DIGITS):
+        for gap, p, q in zip(oracles.exact(d), barrier, entropy):
+            wanted = 1 / (1 + mp.exp(-mp.asinh(gap / 2)))
+            assert oracles.relative_error(p, wanted) <= 4 * eps
+            wanted = 1 / (1 + mp.exp(-gap))
+            # exp(-gap) feels the rounding of the gap |log p| times, until it underflows.
+            if wanted > 4 * tiny:
+                assert oracles.relative_error(q, wanted) <= 2 * eps * (2 + abs(mp.log(wanted)))
+            else:
+                assert q <= 5 * tiny
+
+
+@every_potential
+def test_the_order_of_the_arms_does_not_matter(name):
+    rng = np.random.default_rng(1)
+    theta = rng.normal(size=(1, 10)) * 3
+    order = rng.permutation(10)
+    p = np.asarray(distributions(POTENTIALS[name][0], theta))
+    np.testing.assert_allclose(
+        distributions(POTENTIALS[name][0], theta[:, order]), p[:, order], rtol=1e-14
+    )
+
+
+@every_potential
+def test_from_scores_or_from_gaps(name):
+    theta = np.random.default_rng(2).normal(size=10) * 3
+    made, _ = POTENTIALS[name]
+    np.testing.assert_array_equal(
+        jax.jit(distribution)(made, theta), jax.jit(distribution_of_gaps)(made, theta.max() - theta)
+    )
+
+
+@every_potential
+def test_with_and_without_jit(name):
+    """The same up to a few roundings, r times those of lambda."""
+    made, _ = POTENTIALS[name]
+    theta = jnp.asarray(np.random.default_rng(3).normal(size=10) * 3)
+    np.testing.assert_allclose(
+        jax.jit(distribution)(made, theta), distribution(made, theta), rtol=1e-14
+    )
+    np.testing.assert_allclose(
+        jax.jit(normalizer)(made, theta), normalizer(made, theta), rtol=1e-14
+    )
+
+
+def test_scores_are_a_vector():
+    with pytest.raises(AssertionError):
+        distribution(log_barrier(), jnp.zeros((2, 2)))
+    with pytest.raises(AssertionError):
+        normalizer(log_barrier(), jnp.zeros(()))
+
+
+# Derivatives, in float64.
+
+THETAS = np.array(
+    [
+        [0.3, -0.2, 1.1, 0.0, -2.5],
+        [0.0, -9.0, -8.5, -20.0, -30.0],
+        [5.0, 5.1, 5.2, 4.9, 5.0],
+    ]
+)
+STEP = 1e-4
+
+gradients = jax.jit(jax.vmap(jax.grad(normalizer, argnums=1), in_axes=(None, 0)))
+hessians = jax.jit(jax.vmap(jax.hessian(normalizer, argnums=1), in_axes=(None, 0)))
+jacobians = jax.jit(jax.vmap(jax.jacfwd(distribution, argnums=1), in_axes=(None, 0)))
+reverse_jacobians = jax.jit(jax.vmap(jax.jacrev(distribution, argnums=1), in_axes=(None, 0)))
+
+
+def central_differences(function, made, thetas):
+    """d function / d theta_j in the last axis, with a fourth-order formula.
+
+    Its error is STEP^4 = 1e-16 times a fifth derivative, and eps / STEP = 2e-12 from rounding.
+    """
+    columns = []
+    for unit in np.eye(thetas.shape[1]):
+        at = {
+            k: np.asarray(function(made, thetas + (k * STEP * unit)[None, :]))
+            for k in (-2, -1, 1, 2)
+        }
+        columns.append((8 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12 * STEP))
+    return np.stack(columns, axis=-1)
+
+
+@every_potential
+def test_the_gradient_of_lambda(name):
+    """Against finite differences and the implicit formula -psi'(u) / sum psi'(u)."""
+    made, reference = POTENTIALS[name]
+    got = np.asarray(gradients(made, THETAS))
+    # lambda is of order 1 to 10, so that its rounding leaves 2e-11; see above.
+    np.testing.assert_allclose(got, central_differences(lambdas, made, THETAS), atol=2e-10)
+    for theta, row in zip(THETAS, got):
+        with mp.workdps(oracles.DIGITS):
+            root = oracles.normalizer(reference, theta)
+            slopes = [reference.slope(t + root) for t in oracles.exact(theta)]
+            total = mp.fsum(slopes)
+            for value, slope in zip(row.tolist(), slopes):
+                # psi' feels the rounding of u up to |log psi'| <= 60 times.
+                assert abs(mpf(value) + slope / total) <= 1e-13 * (slope / total)
+
+
+@every_potential
+def test_the_directional_derivative_of_the_distribution(name):
+    made, _ = POTENTIALS[name]
+    direction = np.random.default_rng(4).normal(size=THETAS.shape)
+    _, got = jax.jvp(lambda theta: distributions(made, theta), (THETAS,), (direction,))
+    differences = central_differences(distributions, made, THETAS)
+    np.testing.assert_allclose(got, np.einsum("bij,bj->bi", differences, direction), atol=2e-10)
+
+
+@every_potential
+def test_the_jacobian_of_the_distribution(name):
+    """Forward, reverse, finite differences; symmetric, as the distribution is a gradient."""
+    made, _ = POTENTIALS[name]
+    got = np.asarray(jacobians(made, THETAS))
+    np.testing.assert_allclose(got, reverse_jacobians(made, THETAS), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(got, central_differences(distributions, made, THETAS), atol=2e-10)
+    np.testing.assert_allclose(got, got.transpose(0, 2, 1), rtol=1e-12, atol=1e-15)
+    # The sum of the probabilities does not change; psi' is up to r / c = 6.25.
+    np.testing.assert_allclose(got.sum(axis=1), 0, atol=16 * 2.0**-52)
+
+
+@every_potential
+def test_the_hessian_of_lambda(name):
+    """Symmetric, and the derivative of the gradient."""
+    made, _ = POTENTIALS[name]
+    got = np.asarray(hessians(made, THETAS))
+    np.testing.assert_allclose(got, got.transpose(0, 2, 1), rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(got, central_differences(gradients, made, THETAS), atol=1e-10)
+
+
+def test_the_derivative_in_a_traced_tsallis_power():
+    """d lambda / d c and d p / d c against central differences."""
+
+    def both(power, theta):
+        made = tsallis(power)
+        return jnp.append(distribution(made, theta), normalizer(made, theta))
+
+    values = jax.jit(both)
+    slopes = jax.jit(jax.jacfwd(both))
+    reverse = jax.jit(jax.jacrev(both))
+    for power in (0.2, 0.5, 0.8):
+        for theta in THETAS:
+            at = {
+                k: np.asarray(values(jnp.float64(power + k * STEP), theta)) for k in (-2, -1, 1, 2)
+            }
+            differences = (8 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12 * STEP)
+            got = slopes(jnp.float64(power), theta)
+            # Fifth derivatives in c reach 1e4 at c = 0.8, where r = 5: 1e-12 relative to them.
+            np.testing.assert_allclose(got, differences, rtol=1e-8, atol=1e-9)
+            np.testing.assert_allclose(reverse(jnp.float64(power), theta), got, rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["log_barrier", "negative_entropy", "tsallis(0.5)"])
+def test_gradients_are_finite_where_gaps_are_huge(name):
+    """A leader far ahead: lambda follows it with slope -1 and the others do not count."""
+    theta = np.array([[0.0, -1e30, -1e18], [1e12, 0.0, -1e12]])
+    got = np.asarray(gradients(POTENTIALS[name][0], theta))
+    np.testing.assert_allclose(got, [[-1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], atol=1e-15)
