@@ -56,7 +56,7 @@ def run(
     ] = 10_000,
     seeds: Annotated[
         int, typer.Option(parser=_integer, metavar="N", help="Independent games of each strategy.")
-    ] = 1024,
+    ] = 512,
     seed: Annotated[
         int, typer.Option(parser=_integer, metavar="N", help="Names the run: losses and games.")
     ] = 0,
@@ -233,6 +233,7 @@ def _new_table(arms, rounds, seeds, dtype) -> Table:
         caption="mean with 95% interval; bound: Theorem 1 of the paper, with its constants",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     for heading in ("losses", "scale", "strategy"):
         table.add_column(heading, no_wrap=True)
