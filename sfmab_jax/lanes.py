@@ -107,7 +107,7 @@ def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
         result, on_lanes = bind(*operands, **params), False
     else:
         on_lanes = True
-        if name in _ELEMENTWISE:
+        if name in _ELEMENTWISE and all(var.aval.shape in ((), shape) for var in eqn.invars):
             spread = [_broadcast(x, f, shape, width) for x, f in zip(operands, flags)]
             result = bind(*spread, **params)
         elif name in _REDUCTIONS:

@@ -230,16 +230,18 @@ def assert_same(got, wanted):
 def test_equal_to_vmap(name):
     function = ZOO[name]
     wanted = jax.vmap(function, in_axes=-1, out_axes=-1)(*arguments())
-    assert_same(over_lanes(function)(*arguments()), wanted)
     assert_same(jax.jit(over_lanes(function))(*arguments()), wanted)
+    # One operation at a time is slow; where lanes come and go it is worth while.
+    if name in CALLS | OUTPUTS:
+        assert_same(over_lanes(function)(*arguments()), wanted)
 
 
-def test_elementwise_results_are_equal_bit_for_bit():
-    """A single correctly rounded operation leaves no choice."""
+def test_single_operations_are_correctly_rounded():
+    """Bit for bit those of NumPy. (jax.vmap's division by a number per lane need not be.)"""
     x, a, _ = arguments()
-    for one in (jnp.add, jnp.multiply, jnp.divide, jnp.minimum):
-        wanted = jax.vmap(one, in_axes=-1, out_axes=-1)(x, a)
-        np.testing.assert_array_equal(over_lanes(one)(x, a), wanted)
+    for name in ("add", "multiply", "divide", "minimum"):
+        got = over_lanes(getattr(jnp, name))(x, a)
+        np.testing.assert_array_equal(got, getattr(np, name)(np.asarray(x), np.asarray(a)))
 
 
 @pytest.mark.parametrize("width", [1, 2, 17])

@@ -422,7 +422,7 @@ def stability_cases(dtype):
 def test_made_mixability_gap(name, dtype):
     """Equally usable: to 1e-4 in float32 and 1e-9 in float64, and never undefined.
 
-    Gaps below 1e-30 may underflow in float32.
+    In float32 a gap M, or the stability term eta M, may underflow where it is below 1e-30.
     """
     made, reference = MADE[name]
     play, loss, rate = stability_cases(dtype)
