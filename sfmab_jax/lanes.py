@@ -46,10 +46,9 @@ def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Equal to ``jax.vmap(function, in_axes=-1, out_axes=-1)``. What all lanes share is closed over.
 
-    >>> over_lanes(lambda vector, number: vector * number)(jnp.ones((3, 2)), jnp.arange(2.0))
-    Array([[0., 1.],
-           [0., 1.],
-           [0., 1.]], dtype=float32)
+    >>> double = over_lanes(lambda vector, number: vector * number)
+    >>> double(jnp.ones((3, 2)), jnp.arange(2.0)).tolist()
+    [[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]
     """
 
     def mapped(*args):

@@ -193,6 +193,18 @@ def test_close_losses(name, dtype):
 
 
 @every_float
+@every_potential
+def test_a_rare_arm_does_not_hide_the_others(name, dtype):
+    """A large loss on an arm of 1e-9 next to small differences between the likely arms.
+
+    Both count; the gap feels an error of its arguments only three to seven times.
+    """
+    play = normalised([1e-9, 0.5, 0.5], dtype)
+    losses = [[-1, 1e-9, 0], [-1000, 1e-6, 0], [-1, 1e-5, 0], [1, 1e-5, 0], [1, 0, 1e-9]]
+    check(name, [(play, loss, rate) for loss in losses for rate in (1e-3, 1.0)], dtype)
+
+
+@every_float
 @pytest.mark.parametrize("power", [0.05, 0.3, 0.9])
 def test_other_tsallis_powers(power, dtype):
     """The promise holds for powers up to 0.9."""
