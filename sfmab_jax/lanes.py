@@ -134,8 +134,10 @@ def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
             ]
             result = lax.concatenate(spread, params["dimension"])
         else:
-            axes = [-1 if flag else None for flag in flags]
-            result = jax.vmap(partial(bind, **params), axes, -1)(*operands)
+            # Lanes first: not every operation can be mapped over its last axis.
+            axes = [0 if flag else None for flag in flags]
+            front = [jnp.moveaxis(x, -1, 0) if f else x for x, f in zip(operands, flags)]
+            result = jax.vmap(partial(bind, **params), axes, -1)(*front)
     results = result if eqn.primitive.multiple_results else [result]
     return [(value, on_lanes) for value in results]
 
