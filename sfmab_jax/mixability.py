@@ -52,8 +52,9 @@ def mixability_gap(
     chex.assert_equal_shape([play, loss])
     # M is within 1e-29 of its limit beyond this rate, and eta * l must not overflow.
     # M does not change with an offset common to all arms: take it out before it is rounded in.
-    loss = loss - jnp.min(loss)
-    ceiling = 1e30 / jnp.maximum(jnp.max(loss), jnp.finfo(loss.dtype).tiny)
+    # The likeliest arm's loss, so that differences between likely arms keep their digits.
+    loss = loss - pick(loss, _leader(-play))
+    ceiling = 1e30 / jnp.maximum(jnp.max(jnp.abs(loss)), jnp.finfo(loss.dtype).tiny)
     rate = jnp.minimum(learning_rate, ceiling)
     return potential.stability(play, rate * loss) / rate
 
