@@ -11,11 +11,11 @@ from jax import Array
 __all__ = [
     "RADIUS",
     "exp_remainder",
+    "log_of",
     "log_ratio",
     "log_remainder",
     "log_series",
     "power_remainder",
-    "power_series",
     "unit_quadrature",
 ]
 
@@ -31,9 +31,7 @@ def unit_quadrature(num_nodes: int, dtype) -> tuple[Array, Array]:
 
 def log_ratio(x: Array, y: Array) -> Array:
     """``log(x / y)`` for positive x and y, relatively accurate where they are close."""
-    relative = (x - y) / y
-    close = jnp.abs(relative) < 0.5
-    return jnp.where(close, jnp.log1p(jnp.where(close, relative, 0)), jnp.log(x / y))
+    return log_of((x - y) / y, x / y)
 
 
 def log_series(z: Array) -> Array:
@@ -80,22 +78,18 @@ def exp_remainder(d: Array) -> Array:
     return jnp.where(small, near * near * series / 2, jnp.expm1(far) - far)
 
 
-def power_series(z: Array, exponent: Array | float) -> Array:
-    """``((1 + z)^(1 - r) - 1) / r + (1 - 1/r) z`` for |z| <= RADIUS and exponent r > 1.
-
-    It is (r - 1) z^2 times the integral of (1 - s)(1 + s z)^(-r - 1) over [0, 1], a sum of
-    positive terms by quadrature.
-    """
-    total = jnp.zeros_like(z)
-    for node, weight in zip(*unit_quadrature(8, z.dtype), strict=True):
-        total = total + weight * (1 - node) * (1 + node * z) ** (-exponent - 1)
-    return (exponent - 1) * z * z * total
+def log_of(z: Array, one_plus_z: Array) -> Array:
+    """``log(1 + z)``, relatively accurate near 0 by the one and near z = -1 by the other."""
+    small = jnp.abs(z) <= 0.5
+    return jnp.where(small, jnp.log1p(jnp.where(small, z, 0)), jnp.log(one_plus_z))
 
 
 def power_remainder(z: Array, one_plus_z: Array, exponent: Array | float) -> Array:
-    """The same for any z > -1."""
-    small = jnp.abs(z) <= RADIUS
-    near = power_series(jnp.where(small, z, 0), exponent)
-    ratio = jnp.where(small, 1, one_plus_z)
-    far = (ratio ** (1 - exponent) - 1) / exponent + (1 - 1 / exponent) * (ratio - 1)
-    return jnp.where(small, near, far)
+    """``((1 + z)^(1 - r) - 1) / r + (1 - 1/r) z`` for z > -1 and exponent r >= 1.
+
+    With L = log(1 + z) it is [exp(-(r-1) L) - 1 + (r-1) L] / r + (1 - 1/r) (z - L): two Taylor
+    remainders, neither negative.
+    """
+    steepness = exponent - 1
+    curved = exp_remainder(-steepness * log_of(z, one_plus_z))
+    return (curved + steepness * log_remainder(z, one_plus_z)) / exponent

@@ -64,16 +64,20 @@ def _root(gaps: Array) -> Array:
     return newton_root(gaps, value_and_slope, _step, lowest, highest, num_newton_steps(gaps))
 
 
+def _shrink(z: Array, ratio: Array) -> tuple[Array, Array]:
+    kept = 1 / ratio
+    return kept, z * kept
+
+
 def _stability(play: Array, dual_loss: Array) -> Array:
     return power_stability(
         play,
         dual_loss,
         inverse_dual=lambda p: p,
-        contract=lambda inverse_ratio: inverse_ratio,
-        fraction_lost=lambda z, inverse_ratio: z * inverse_ratio,
+        shrink=_shrink,
         newton_step=_step,
         divergence_near=lambda _, z: log_series(z),
-        divergence_far=lambda _, ratio: (ratio - 1) - jnp.log(ratio),
+        divergence=lambda _, z, ratio: (ratio - 1) - jnp.log(ratio),
         exponent=1,
         coefficient=1,
         num_steps=num_newton_steps(play) - 1,

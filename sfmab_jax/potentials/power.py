@@ -5,7 +5,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.checks import check_number
-from sfmab_jax.divergences import log_ratio, power_remainder, power_series
+from sfmab_jax.divergences import log_of, log_ratio, power_remainder
 from sfmab_jax.mixability import power_stability
 from sfmab_jax.potentials.base import Potential, num_newton_steps
 from sfmab_jax.simplex import newton_root
@@ -73,11 +73,10 @@ def _step(c: Array | float, excess: Array, slope: Array) -> Array:
     return (1 + excess) * growth / ((1 - c) * slope)
 
 
-def _fraction_lost(z: Array, inverse_ratio: Array, exponent: Array | float) -> Array:
-    """1 - (1 + z)^(-r), relatively accurate near zero and safe near z = -1."""
-    small = jnp.abs(z) <= 0.5
-    near = -jnp.expm1(-exponent * jnp.log1p(jnp.where(small, z, 0)))
-    return jnp.where(small, near, 1 - inverse_ratio**exponent)
+def _shrink(exponent: Array | float, z: Array, ratio: Array) -> tuple[Array, Array]:
+    """(1 + z)^(-r) and 1 less that. By logarithms, as a rounding of 1 + z would count r times."""
+    log_shrink = -exponent * log_of(z, ratio)
+    return jnp.exp(log_shrink), -jnp.expm1(log_shrink)
 
 
 def _root(c: Array | float, gaps: Array) -> Array:
@@ -97,11 +96,10 @@ def _stability(c: Array | float, play: Array, dual_loss: Array) -> Array:
         play,
         dual_loss,
         inverse_dual=lambda p: p ** (1 - c) / c,
-        contract=lambda inverse_ratio: inverse_ratio**r,
-        fraction_lost=lambda z, inverse_ratio: _fraction_lost(z, inverse_ratio, r),
+        shrink=Partial(_shrink, r),
         newton_step=Partial(_step, c),
-        divergence_near=lambda p, z: p**c * power_series(z, r),
-        divergence_far=lambda p, ratio: p**c * power_remainder(ratio - 1, ratio, r),
+        divergence_near=lambda p, z: p**c * power_remainder(z, 1 + z, r),
+        divergence=lambda p, z, ratio: p**c * power_remainder(z, ratio, r),
         exponent=r,
         coefficient=c,
         num_steps=num_newton_steps(play) - 1,
