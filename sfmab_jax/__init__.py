@@ -22,6 +22,7 @@ from sfmab_jax import (
 from sfmab_jax.base import Bandit, BanditState, Estimation, FullInformation, Round, Sampling
 from sfmab_jax.compose import compose
 from sfmab_jax.draw import draw_arm
+from sfmab_jax.hardness import Hardness, hardness
 from sfmab_jax.mixability import mixability_gap
 from sfmab_jax.norms import Norms
 from sfmab_jax.results import Result, Results, load
@@ -36,6 +37,7 @@ __all__ = [
     "BanditState",
     "Estimation",
     "FullInformation",
+    "Hardness",
     "Norms",
     "Result",
     "Results",
@@ -47,6 +49,7 @@ __all__ = [
     "draw_arm",
     "estimation",
     "full_information",
+    "hardness",
     "load",
     "losses",
     "mixability_gap",

@@ -1,6 +1,7 @@
-"""The command line: `sfmab run`, `sfmab list`."""
+"""The command line: `sfmab run`, `sfmab losses`, `sfmab list`."""
 
 import csv
+import inspect
 import io
 import itertools
 import sys
@@ -99,7 +100,7 @@ def run(
     for (family, make), scale in itertools.product(families.items(), factors):
         results: Any = sf.simulate(
             {name: bandit for name, (bandit, _) in bandits.items()},
-            make(num_arms=arms, scale=scale),
+            _sequence(make, arms, rounds, scale),
             num_rounds=rounds,
             num_seeds=seeds,
             seed=seed,
@@ -136,8 +137,62 @@ def list_(
     for title, members in tables.items():
         if what in (title, "all"):
             print(title)
+            width = max(map(len, members))
             for name, factory in members.items():
-                print(f"  {name:<12} {(factory.__doc__ or '').splitlines()[0]}")
+                print(f"  {name:<{width}} {(factory.__doc__ or '').splitlines()[0]}")
+
+
+LOSSES_EPILOG = """
+Examples:
+
+`sfmab losses sparse` measures how hard the sequence is.
+
+`sfmab losses switching --arms 5 --rounds 20000 --plot` also draws it to losses.png.
+"""
+
+
+@app.command("losses", epilog=LOSSES_EPILOG)
+def losses_(
+    name: Annotated[str, typer.Argument(help="A loss family; see `sfmab list losses`.")],
+    arms: Annotated[int, typer.Option(parser=_integer, metavar="N", help="Number of arms n.")] = 10,
+    rounds: Annotated[
+        int, typer.Option(parser=_integer, metavar="N", help="Number of rounds T.")
+    ] = 10_000,
+    seed: Annotated[
+        int, typer.Option(parser=_integer, metavar="N", help="Names the sequence.")
+    ] = 0,
+    scale: Annotated[float, typer.Option(help="Factor on the losses.")] = 1.0,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the sequence.")] = False,
+    output: Annotated[Path, typer.Option(help="Picture that --plot writes.")] = Path("losses.png"),
+) -> None:
+    """Describes a loss family, measures one of its sequences and draws it."""
+    import sfmab_jax as sf
+
+    ((_, make),) = _choices("losses", name, sf.losses.LOSSES).items()
+    if plot:
+        _check_output(output)
+    sequence = _sequence(make, arms, rounds, scale)
+    measured = sf.hardness(sequence, num_rounds=rounds, seed=seed)
+    print(f"{name}: {inspect.getdoc(make)}\n")
+    table = Table(
+        title=f"{name}, {arms} arms, {rounds:,} rounds, seed {seed}",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("measure")
+    table.add_column("", justify="right")
+    for label, values in measured._asdict().items():
+        table.add_row(label.replace("_", " "), f"{values[0]:.6g}")
+    Console().print(table)
+    if plot:
+        _save(sf.plotting.losses(sequence, num_rounds=rounds, seed=seed), output)
+        print(f"Wrote {output}")
+
+
+def _sequence(make: Any, arms: int, rounds: int, scale: float) -> Any:
+    """A family's sequence; those that depend on the number of rounds are told it."""
+    needs_rounds = "num_rounds" in inspect.signature(make).parameters
+    return make(num_arms=arms, scale=scale, **({"num_rounds": rounds} if needs_rounds else {}))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -267,8 +322,12 @@ def _write_csv(path: Path, rows: list[tuple]) -> None:
 def _draw(path: Path, cells: dict[tuple[str, str], Any]) -> None:
     """One panel for each loss family and scale."""
     from sfmab_jax import plotting
+
+    _save(plotting.grid(cells), path)
+
+
+def _save(figure: Any, path: Path) -> None:
     from sfmab_jax.results import write_atomically
 
-    figure = plotting.grid(cells)
     kind = path.suffix[1:].lower()
     write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=150))

@@ -80,7 +80,6 @@ class Games:
             unit=self.unit,
             dtype=self.dtype,
             chunk_rounds=self.chunk_rounds,
-            window=self.window,
         )
 
 

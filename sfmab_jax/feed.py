@@ -15,6 +15,10 @@ __all__ = ["Feed"]
 
 # Sequences are made in vectors of at least this many, so that they never meet scalar code.
 _VECTOR = 16
+# Rounds made together, and the most losses of one sequence for that. By the number of arms alone,
+# as another shape is another program, which may round differently.
+_WINDOW = 16
+_WINDOW_LOSSES = 2**18
 
 
 class Feed:
@@ -33,12 +37,13 @@ class Feed:
         unit: float,
         dtype: np.dtype,
         chunk_rounds: int,
-        window: int,
     ):
         self._losses = losses
         self._sequences = sequences
         self._unit, self._dtype = unit, dtype
-        self._chunk_rounds, self._window = chunk_rounds, window
+        self._chunk_rounds = chunk_rounds
+        self._window = max(1, min(_WINDOW, _WINDOW_LOSSES // losses.num_arms))
+        self._spare: Array | None = None  # rounds made already for the next chunk
         if losses.table is None:
             filled = np.resize(sequences, -(-len(sequences) // _VECTOR) * _VECTOR)
             root = jax.random.key(seed)
@@ -55,16 +60,30 @@ class Feed:
             filled = np.zeros(shape, self._dtype)
             filled[: rows.shape[1]] = np.moveaxis(rows, 0, -1)
             return jnp.asarray(filled)
+        made = self._spare
+        missing = self._chunk_rounds - (0 if made is None else len(made))
+        if missing > 0:
+            new = self._generate(first_round + self._chunk_rounds - missing, missing)
+            made = new if made is None else jnp.concatenate([made, new])
+        assert made is not None
+        self._spare = made[self._chunk_rounds :] if len(made) > self._chunk_rounds else None
+        return made[: self._chunk_rounds, :, : len(self._sequences)]
+
+    def _generate(self, first_round: int, num_rounds: int) -> Array:
+        """At least so many rounds, in whole windows."""
+        num_windows = -(-num_rounds // self._window)
         self._states, losses = _generate(
             self._next,
             self._states,
             self._keys,
             jnp.int32(first_round),
+            jnp.int32(num_windows),
             jnp.asarray(1 / self._unit, self._dtype),
-            num_windows=self._chunk_rounds // self._window,
+            num_arms=self._losses.num_arms,
+            most_windows=num_windows,
             window=self._window,
         )
-        return losses[..., : len(self._sequences)]
+        return losses
 
 
 @jax.jit
@@ -75,24 +94,39 @@ def _start(init, root: Array, sequences: Array) -> tuple[Array, Any]:
     return keys, jax.vmap(init, out_axes=-1)(keys)
 
 
-@partial(jax.jit, static_argnames=("num_windows", "window"))
+@partial(jax.jit, static_argnames=("num_arms", "most_windows", "window"))
 def _generate(
-    next_loss, states: Any, keys: Array, first_round: Array, to_units: Array, *, num_windows, window
+    next_loss,
+    states: Any,
+    keys: Array,
+    first_round: Array,
+    num_windows: Array,
+    to_units: Array,
+    *,
+    num_arms: int,
+    most_windows: int,
+    window: int,
 ) -> tuple[Any, Array]:
-    """The losses of num_windows * window rounds, [rounds, n, sequences]."""
+    """The losses of num_windows * window rounds, [rounds, n, sequences].
+
+    The number of windows is traced: a loop of known length may be unrolled, and then round
+    differently.
+    """
     over_sequences = jax.vmap(next_loss, in_axes=(-1, 0, None), out_axes=-1)
 
     def one_round(states, round_):
         states, losses = over_sequences(states, keys, round_)
         return states, losses.astype(to_units.dtype) * to_units
 
-    def one_window(states, start):
-        rounds = start + jnp.arange(window, dtype=jnp.int32)
+    def one_window(index, carry):
+        states, made = carry
+        rounds = first_round + index * window + jnp.arange(window, dtype=jnp.int32)
         if jax.tree.leaves(states):
-            return lax.scan(one_round, states, rounds)
-        # Without memory the rounds are independent: all of the window at once.
-        return states, jax.vmap(lambda t: one_round(states, t)[1])(rounds)
+            states, losses = lax.scan(one_round, states, rounds)
+        else:
+            # Without memory the rounds are independent: all of the window at once.
+            losses = jax.vmap(lambda t: one_round(states, t)[1])(rounds)
+        return states, lax.dynamic_update_slice_in_dim(made, losses, index * window, 0)
 
-    starts = first_round + window * jnp.arange(num_windows, dtype=jnp.int32)
-    states, losses = lax.scan(one_window, states, starts)
-    return states, losses.reshape(num_windows * window, *losses.shape[2:])
+    made = jnp.zeros((most_windows * window, num_arms, len(keys)), to_units.dtype)
+    return lax.fori_loop(0, num_windows, one_window, (states, made))

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sfmab_jax.hardness import loss_chunks
 from sfmab_jax.statistics import mean, normal_interval
 
 if TYPE_CHECKING:
+    from sfmab_jax.losses import LossSequence
     from sfmab_jax.results import Result
 
-__all__ = ["LINE_STYLES", "grid", "regret"]
+__all__ = ["LINE_STYLES", "grid", "losses", "regret"]
 
 # Okabe and Ito's palette, with a dash pattern each.
 LINE_STYLES: list[dict[str, Any]] = [
@@ -93,4 +95,60 @@ def grid(cells: "Mapping[tuple[str, str], Mapping[str, Result]]"):
         row[0].set_ylabel("regret / scale")
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    return figure
+
+
+def losses(sequence: "LossSequence", *, num_rounds: int, seed: int = 0, num_columns: int = 300):
+    """A loss sequence as a picture: its losses over time, and what each arm costs in total.
+
+    Above a map of the losses, averaged over as many rounds as fall on a column; below the totals
+    of the arms that lead at some time, six at most, less that of uniform play.
+
+    Returns:
+      The Matplotlib figure.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.colors import Normalize, SymLogNorm
+
+    columns = min(num_columns, num_rounds)
+    sums, count = np.zeros((columns, sequence.num_arms)), 0
+    sizes = np.bincount(np.arange(num_rounds) * columns // num_rounds, minlength=columns)
+    for rows in loss_chunks(sequence, num_rounds, seed=seed):
+        places = np.arange(count, count + len(rows)) * columns // num_rounds
+        np.add.at(sums, places, rows)
+        count += len(rows)
+    averages = sums / sizes[:, None]
+    rounds = np.cumsum(sizes)
+    relative = np.cumsum(sums - sums.mean(axis=1, keepdims=True), axis=0)
+
+    figure, (above, below) = plt.subplots(
+        2, 1, figsize=(6.4, 5.6), sharex=True, layout="constrained"
+    )
+    largest = np.abs(averages).max() or 1.0
+    typical = np.median(np.abs(averages)[averages != 0]) if averages.any() else 1.0
+    lowest = 0.0 if averages.min() >= 0 else -largest
+    norm, ticks = Normalize(lowest, largest), None
+    if largest > 100 * typical:  # logarithmic only where the sizes ask for it
+        norm = SymLogNorm(typical, vmin=lowest, vmax=largest)
+        powers = 10.0 ** np.arange(np.ceil(np.log10(typical)) + 1, np.log10(largest))
+        ticks = np.concatenate([-powers[::-1] if lowest else [], [0], powers])
+    picture = above.imshow(
+        averages.T,
+        aspect="auto",
+        interpolation="nearest",
+        cmap="RdBu_r" if lowest else "Reds",
+        norm=norm,
+        extent=(0.5, num_rounds + 0.5, sequence.num_arms - 0.5, -0.5),
+    )
+    figure.colorbar(picture, ax=above, label="loss", ticks=ticks)
+    above.set_ylabel("arm")
+    above.set_title(f"{sequence.name}, {sequence.num_arms} arms")
+    # As many as there are line styles: those that lead at some time.
+    leading = np.argsort(relative.min(axis=0), kind="stable")[: len(LINE_STYLES)]
+    for arm, style in zip(sorted(leading), LINE_STYLES, strict=False):
+        below.plot(rounds, relative[:, arm], label=f"arm {arm}", lw=1.2, **style)
+    below.axhline(0, color="0.5", lw=0.5)
+    below.set_xlabel("round")
+    below.set_ylabel("total loss less the arms' mean")
+    below.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
     return figure

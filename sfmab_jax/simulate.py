@@ -1,6 +1,7 @@
 """simulate: many strategies, seeds and loss sequences; regret at the checkpoints."""
 
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -13,13 +14,13 @@ from sfmab_jax.base import Bandit, BanditState, with_static_functions
 from sfmab_jax.checks import check_integer
 from sfmab_jax.engine import Games, chunk_rounds_for, measure_losses, play_games
 from sfmab_jax.losses import LossSequence, as_loss_sequence
+from sfmab_jax.losses.base import MOST_ROUNDS
+from sfmab_jax.norms import Norms
 from sfmab_jax.progress import Progress
 from sfmab_jax.results import Result, Results
 from sfmab_jax.workers import run_jobs
 
 __all__ = ["simulate"]
-
-_MOST_ROUNDS = 2**31 - 2**16
 
 
 def simulate(
@@ -120,6 +121,7 @@ def _simulate(games: Games, named, record, progress, one: bool) -> Result | Resu
             f"with seed={games.seed} plays the same games again; fewer rounds or seeds, or some "
             "seeds at a time with first_seed=, take less time"
         ) from None
+    _warn_of_what_is_not_finite(norms, games.losses.name)
     results = {}
     shape = (games.num_sequences, games.num_seeds, -1)
     best = norms.best[:, None, :]
@@ -143,6 +145,22 @@ def _simulate(games: Games, named, record, progress, one: bool) -> Result | Resu
             ),
         )
     return results["strategy"] if one else Results(results)
+
+
+def _warn_of_what_is_not_finite(norms: Norms, name: str) -> None:
+    """A generated loss can only be seen to be bad when it is met; what was before it is good."""
+    bad = ~np.isfinite(norms.l_1)
+    if bad.any():
+        k = int(np.argmax(bad.any(axis=1)))
+        slot = int(np.argmax(bad[k]))
+        first = int(norms.rounds[slot - 1]) + 1 if slot else 1
+        warnings.warn(
+            f"{name}: sequence {k} has a loss that is not finite, or too large for its magnitude, "
+            f"in rounds {first} to {norms.rounds[slot]}; results from there on are not numbers, "
+            "those before are kept",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 def _checked_dtype(dtype: Any) -> np.dtype:
@@ -175,9 +193,9 @@ def _checked_rounds(num_rounds: int | None, sequence: LossSequence) -> int:
     available = sequence.num_rounds
     if num_rounds is None:
         return 10_000 if available is None else available
-    rounds = check_integer("num_rounds", num_rounds, 1, _MOST_ROUNDS)
+    rounds = check_integer("num_rounds", num_rounds, 1, MOST_ROUNDS)
     if available is not None and rounds > available:
-        raise ValueError(f"num_rounds is {rounds}; the array of losses has only {available}")
+        raise ValueError(f"num_rounds is {rounds}; the losses have only {available}")
     return rounds
 
 
@@ -187,7 +205,7 @@ def _checked_sequences(num_sequences: int | None, sequence: LossSequence) -> int
         return available or 1
     number = check_integer("num_sequences", num_sequences, 1, 2**31 - 1)
     if available is not None and number > available:
-        raise ValueError(f"num_sequences is {number}; the array of losses has only {available}")
+        raise ValueError(f"num_sequences is {number}; the losses have only {available}")
     return number
 
 

@@ -100,3 +100,20 @@ def test_bad_usage_is_one_line_and_exit_code_2(arguments, named, tmp_path):
     assert finished.stderr.count("\n") == 1, finished.stderr
     assert named in finished.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_losses_are_described_measured_and_drawn(tmp_path):
+    picture = tmp_path / "sparse.png"
+    options = ("--rounds", "200", "--plot", "--output", "sparse.png")
+    done = sfmab("losses", "sparse", *options, folder=tmp_path)
+    assert done.returncode == 0
+    assert "With probability" in done.stdout
+    assert "path length" in done.stdout
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_an_unknown_loss_family(tmp_path):
+    done = sfmab("losses", "spars", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "sfmab: --losses has no 'spars'; did you mean sparse?"
+    assert sfmab("losses", "sparse", "--scale", "-1", folder=tmp_path).returncode == 2

@@ -1,23 +1,80 @@
 """Oblivious loss sequences: what the adversary chose before the game.
 
 `LOSSES` lists the families by name. A ``[T, n]`` or ``[K, T, n]`` array works wherever a sequence
-does.
+does. `from_function` and `from_recurrence` make sequences of one's own.
 """
 
-from sfmab_jax.losses.base import LossSequence, as_loss_sequence, from_array, from_function
-from sfmab_jax.losses.independent import gaussian, uniform
+from sfmab_jax.losses.base import (
+    LossSequence,
+    as_loss_sequence,
+    from_array,
+    from_function,
+    from_recurrence,
+)
+from sfmab_jax.losses.combinators import (
+    clipped,
+    concatenated,
+    enveloped,
+    mixed,
+    permuted,
+    scaled,
+    shifted,
+)
+from sfmab_jax.losses.deterministic import cyclic, one_arm, parity, zero
+from sfmab_jax.losses.drifting import random_walk, sinusoidal, slowly_varying
+from sfmab_jax.losses.files import from_file
+from sfmab_jax.losses.heavy_tailed import log_normal, pareto, student_t
+from sfmab_jax.losses.independent import bernoulli, gaussian, uniform
+from sfmab_jax.losses.lower_bounds import minimax, shared_noise
+from sfmab_jax.losses.scales import alternating, growing, late_spike, scale_regimes
 from sfmab_jax.losses.sparse import sparse
+from sfmab_jax.losses.switching import constrained_adversarial, corrupted, neu_switch, switching
+
+# Every family that needs no data of the user's, for listings and tests.
+LOSSES = {
+    family.__name__: family
+    for family in (
+        bernoulli,
+        uniform,
+        gaussian,
+        student_t,
+        pareto,
+        log_normal,
+        constrained_adversarial,
+        switching,
+        neu_switch,
+        corrupted,
+        sparse,
+        growing,
+        late_spike,
+        scale_regimes,
+        alternating,
+        random_walk,
+        sinusoidal,
+        slowly_varying,
+        cyclic,
+        parity,
+        zero,
+        one_arm,
+        minimax,
+        shared_noise,
+    )
+}
 
 __all__ = [
     "LOSSES",
     "LossSequence",
     "as_loss_sequence",
+    "clipped",
+    "concatenated",
+    "enveloped",
     "from_array",
+    "from_file",
     "from_function",
-    "gaussian",
-    "sparse",
-    "uniform",
+    "from_recurrence",
+    "mixed",
+    "permuted",
+    "scaled",
+    "shifted",
+    *LOSSES,
 ]
-
-# Every family that needs no data of the user's, for listings and tests.
-LOSSES = {"uniform": uniform, "gaussian": gaussian, "sparse": sparse}

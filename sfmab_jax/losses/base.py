@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -11,9 +11,30 @@ from jax.tree_util import Partial
 
 from sfmab_jax.checks import check_integer, check_number
 
-__all__ = ["MOST_ARMS", "LossSequence", "as_loss_sequence", "from_array", "from_function"]
+__all__ = [
+    "MOST_ARMS",
+    "MOST_ROUNDS",
+    "LossSequence",
+    "Table",
+    "as_loss_sequence",
+    "best_arm",
+    "from_array",
+    "from_function",
+    "from_recurrence",
+    "in_float32",
+]
 
 MOST_ARMS = 2**24
+MOST_ROUNDS = 2**31 - 2**16
+
+
+class Table(Protocol):
+    """Losses [K, T, n] that are read a piece at a time: a NumPy array, or a file."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __getitem__(self, index: Any) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -30,7 +51,10 @@ class LossSequence:
         the loss a float32 [n].
       magnitude: the size of the largest losses, roughly. Simulations count in its units, which
         keeps losses of 1e-36 or 1e36 within float32's range.
-      table: the losses [K, T, n] themselves, as NumPy; ``init`` and ``next`` are None then.
+      mean: ``mean(init(key), round) -> [n]``, the expected losses given what was drawn at the
+        start; None where it is not known.
+      length: T of a generated sequence that ends; None for one without end.
+      table: the losses [K, T, n] themselves; ``init`` and ``next`` are None then.
       name: for labels.
     """
 
@@ -38,13 +62,15 @@ class LossSequence:
     init: Callable[[Array], Any] | None = None
     next: Callable[[Any, Array, Array], tuple[Any, Array]] | None = None
     magnitude: float = 1.0
-    table: np.ndarray | None = None
+    mean: Callable[[Any, Array], Array] | None = None
+    length: int | None = None
+    table: Table | None = None
     name: str = "losses"
 
     @property
     def num_rounds(self) -> int | None:
-        """T of a table; None for a sequence without end."""
-        return None if self.table is None else self.table.shape[1]
+        """T of a sequence that ends; None for one without end."""
+        return self.length if self.table is None else self.table.shape[1]
 
     @property
     def num_sequences(self) -> int | None:
@@ -57,25 +83,68 @@ def from_function(
     num_arms: int,
     magnitude: float = 1.0,
     name: str = "function",
+    mean: Callable[..., Array] | None = None,
     **parameters: Any,
 ) -> LossSequence:
     """A memoryless sequence: ``loss(key, round, **parameters) -> [n]``, pure and traceable.
 
     The key is already the round's own. Parameters can be changed without compiling again when
-    ``loss`` is the same function.
+    ``loss`` is the same function. ``mean(round, **parameters)`` gives the expected losses.
+
+    A sequence of one's own, at the engine's full speed:
 
     >>> import jax.numpy as jnp
-    >>> cyclic = from_function(lambda key, t: (jnp.arange(3) == t % 3) * 1.0, num_arms=3)
-    >>> cyclic.num_arms
-    3
+    >>> import sfmab_jax as sf
+    >>> def fading(key, t, half_life):
+    ...     fade = 0.5 ** (t.astype(jnp.float32) / half_life)
+    ...     return fade * jax.random.normal(key, (5,), jnp.float32)
+    >>> losses = sf.losses.from_function(fading, num_arms=5, half_life=1000.0)
+    >>> result = sf.simulate(sf.strategies.scale_free(), losses, num_rounds=64, num_seeds=4)
+    >>> result.regret.shape
+    (1, 4, 64)
     """
-    check_integer("num_arms", num_arms, 1, MOST_ARMS)
-    check_number("magnitude", magnitude, positive=True)
+    _check_family(num_arms, magnitude)
+    parameters = in_float32(parameters)
     return LossSequence(
         num_arms=num_arms,
         init=Partial(_no_state),
         next=Partial(_stateless_next, Partial(loss, **parameters)),
         magnitude=float(magnitude),
+        mean=None if mean is None else Partial(_stateless_mean, Partial(mean, **parameters)),
+        name=name,
+    )
+
+
+def from_recurrence(
+    init: Callable[..., Any],
+    next_loss: Callable[..., tuple[Any, Array]],
+    num_arms: int,
+    magnitude: float = 1.0,
+    name: str = "recurrence",
+    mean: Callable[..., Array] | None = None,
+    **parameters: Any,
+) -> LossSequence:
+    """A sequence with memory: ``next_loss(state, key, round, **parameters) -> (state, loss)``.
+
+    ``init(key, **parameters)`` gives the state before round 1. The key of ``next_loss`` is
+    already the round's own. ``mean(state, round, **parameters)`` gives the expected losses from
+    the state before round 1.
+
+    >>> import jax.numpy as jnp
+    >>> def step(total, key, t):
+    ...     total = total + jax.random.normal(key, (3,), jnp.float32)
+    ...     return total, total / jnp.sqrt(t.astype(jnp.float32))
+    >>> from_recurrence(lambda key: jnp.zeros(3, jnp.float32), step, num_arms=3).num_arms
+    3
+    """
+    _check_family(num_arms, magnitude)
+    parameters = in_float32(parameters)
+    return LossSequence(
+        num_arms=num_arms,
+        init=Partial(init, **parameters),
+        next=Partial(_next_with_own_key, Partial(next_loss, **parameters)),
+        magnitude=float(magnitude),
+        mean=None if mean is None else Partial(mean, **parameters),
         name=name,
     )
 
@@ -109,9 +178,36 @@ def as_loss_sequence(losses: Any) -> LossSequence:
     return losses if isinstance(losses, LossSequence) else from_array(losses)
 
 
+def best_arm(num_arms: int) -> np.ndarray:
+    """[i = 0] as a float32 vector: arm 0 is the best of the stochastic families."""
+    check_integer("num_arms", num_arms, 1, MOST_ARMS)
+    return (np.arange(num_arms) == 0).astype(np.float32)
+
+
+def _check_family(num_arms: int, magnitude: float) -> None:
+    check_integer("num_arms", num_arms, 1, MOST_ARMS)
+    check_number("magnitude", magnitude, positive=True)
+
+
+def in_float32(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Floats made float32, so that the losses do not depend on float64 being enabled."""
+    return {
+        name: np.float32(value) if isinstance(value, float) else value
+        for name, value in parameters.items()
+    }
+
+
 def _no_state(key: Array) -> tuple[()]:
     return ()
 
 
 def _stateless_next(loss, state, key: Array, round_: Array):
     return state, loss(jax.random.fold_in(key, round_), round_)
+
+
+def _stateless_mean(mean, state, round_: Array) -> Array:
+    return mean(round_)
+
+
+def _next_with_own_key(next_loss, state, key: Array, round_: Array):
+    return next_loss(state, jax.random.fold_in(key, round_), round_)

@@ -1,13 +1,35 @@
-"""Losses drawn anew in every round."""
+"""Losses drawn anew in every round, with light tails."""
 
 import jax
-import numpy as np
+import jax.numpy as jnp
 from jax import Array
 
-from sfmab_jax.checks import check_integer, check_number
-from sfmab_jax.losses.base import MOST_ARMS, LossSequence, from_function
+from sfmab_jax.checks import check_number, check_probability
+from sfmab_jax.losses.base import LossSequence, best_arm, from_function
+from sfmab_jax.losses.combinators import scaled
 
-__all__ = ["gaussian", "uniform"]
+__all__ = ["bernoulli", "bernoulli_draw", "gaussian", "uniform"]
+
+
+def bernoulli(
+    num_arms: int = 10, gap: float = 0.1, mean: float = 0.5, scale: float = 1.0
+) -> LossSequence:
+    """l_t(i) = scale with probability mean - gap [i = 0], else 0; all independent.
+
+    Arm 0 is the best, by scale * gap a round.
+
+    >>> bernoulli(num_arms=4).num_arms
+    4
+    """
+    best = best_arm(num_arms)
+    check_number("gap", gap)
+    check_probability("mean", mean)
+    if not 0 <= mean - gap <= 1:
+        raise ValueError(f"gap is {gap}; mean - gap = {mean - gap:g} must lie between 0 and 1")
+    means = (mean - gap * best).astype(best.dtype)
+    return scaled(
+        from_function(_bernoulli, num_arms, name="bernoulli", mean=_given_mean, means=means), scale
+    )
 
 
 def uniform(num_arms: int = 10, gap: float = 0.2, scale: float = 1.0) -> LossSequence:
@@ -18,9 +40,11 @@ def uniform(num_arms: int = 10, gap: float = 0.2, scale: float = 1.0) -> LossSeq
     >>> uniform(num_arms=4).num_arms
     4
     """
-    advantage = _advantage(num_arms, gap, scale)
-    return from_function(
-        _uniform, num_arms, scale * (1 + abs(gap)), "uniform", advantage=advantage, scale=scale
+    best = best_arm(num_arms)
+    check_number("gap", gap)
+    means = -(gap * best).astype(best.dtype)
+    return scaled(
+        from_function(_uniform, num_arms, 1 + abs(gap), "uniform", _given_mean, means=means), scale
     )
 
 
@@ -32,25 +56,31 @@ def gaussian(num_arms: int = 10, gap: float = 0.5, scale: float = 1.0) -> LossSe
     >>> gaussian(num_arms=4, scale=1e6).magnitude
     4500000.0
     """
-    advantage = _advantage(num_arms, gap, scale)
-    return from_function(
-        _gaussian, num_arms, scale * (4 + abs(gap)), "gaussian", advantage=advantage, scale=scale
+    best = best_arm(num_arms)
+    check_number("gap", gap)
+    means = -(gap * best).astype(best.dtype)
+    return scaled(
+        from_function(_gaussian, num_arms, 4 + abs(gap), "gaussian", _given_mean, means=means),
+        scale,
     )
 
 
-def _advantage(num_arms: int, gap: float, scale: float) -> np.ndarray:
-    """gap [i = 0] as a vector, after checking the parameters of both families."""
-    check_integer("num_arms", num_arms, 1, MOST_ARMS)
-    check_number("gap", gap)
-    check_number("scale", scale, positive=True)
-    return np.float32(gap) * (np.arange(num_arms) == 0)
+def bernoulli_draw(key: Array, means: Array) -> Array:
+    """Independent losses of 0 and 1 with these means, [n] -> [n]."""
+    return (jax.random.uniform(key, means.shape, means.dtype) < means).astype(means.dtype)
 
 
-def _uniform(key: Array, round_: Array, *, advantage: Array, scale: Array) -> Array:
-    draws = jax.random.uniform(key, advantage.shape, advantage.dtype, minval=-1, maxval=1)
-    return scale * (draws - advantage)
+def _given_mean(round_: Array, *, means: Array) -> Array:
+    return jnp.asarray(means)
 
 
-def _gaussian(key: Array, round_: Array, *, advantage: Array, scale: Array) -> Array:
-    draws = jax.random.normal(key, advantage.shape, advantage.dtype)
-    return scale * (draws - advantage)
+def _bernoulli(key: Array, round_: Array, *, means: Array) -> Array:
+    return bernoulli_draw(key, means)
+
+
+def _uniform(key: Array, round_: Array, *, means: Array) -> Array:
+    return means + jax.random.uniform(key, means.shape, means.dtype, minval=-1, maxval=1)
+
+
+def _gaussian(key: Array, round_: Array, *, means: Array) -> Array:
+    return means + jax.random.normal(key, means.shape, means.dtype)

@@ -1,0 +1,119 @@
+"""Losses that drift: little changes from one round to the next."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from sfmab_jax.checks import check_integer, check_number
+from sfmab_jax.losses.base import MOST_ARMS, LossSequence, from_function, from_recurrence
+from sfmab_jax.losses.combinators import scaled
+
+__all__ = ["random_walk", "sinusoidal", "slowly_varying"]
+
+_NUM_WAVES = 3
+
+
+def random_walk(num_arms: int = 10, step: float = 0.05, scale: float = 1.0) -> LossSequence:
+    """l_t(i) = scale * W_t(i), W_t = clip(W_{t-1} + step Z_t, -1, 1), W_0 = 0, Z standard normal.
+
+    Independent from arm to arm.
+    """
+    check_integer("num_arms", num_arms, 1, MOST_ARMS)
+    check_number("step", step, positive=True)
+    return scaled(
+        from_recurrence(
+            _walk_init,
+            _walk_next,
+            num_arms,
+            name="random_walk",
+            start=np.zeros(num_arms, np.float32),
+            step=step,
+        ),
+        scale,
+    )
+
+
+def sinusoidal(
+    num_arms: int = 10, period: int = 1_000, noise: float = 0.1, scale: float = 1.0
+) -> LossSequence:
+    """l_t(i) = scale * (sin(2 pi (t / period + i / n)) + noise Z_t(i)), Z standard normal.
+
+    The best arm goes round once in a period, so that no arm is better in the long run.
+    """
+    check_integer("num_arms", num_arms, 1, MOST_ARMS)
+    check_integer("period", period, 2, 2**24)
+    check_number("noise", noise)
+    if noise < 0:
+        raise ValueError(f"noise is {noise}; give 0 or more")
+    return scaled(
+        from_function(
+            _sinusoidal,
+            num_arms,
+            1 + 3 * noise,
+            "sinusoidal",
+            _sinusoidal_mean,
+            turns=np.float32(np.arange(num_arms) / num_arms),
+            period=np.int32(period),
+            noise=noise,
+        ),
+        scale,
+    )
+
+
+def slowly_varying(num_arms: int = 10, period: int = 10_000, scale: float = 1.0) -> LossSequence:
+    """l_t(i) = scale / 3 * sum_{k=1..3} cos(2 pi (k t / period + phase_k(i))): a short path.
+
+    The phases are uniform, drawn once for each sequence. No loss moves by more than
+    4 pi scale / period from one round to the next.
+    """
+    check_integer("num_arms", num_arms, 1, MOST_ARMS)
+    check_integer("period", period, 2, 2**24)
+    return scaled(
+        from_recurrence(
+            _waves_init,
+            _waves_next,
+            num_arms,
+            name="slowly_varying",
+            mean=_waves,
+            phases=np.zeros((_NUM_WAVES, num_arms), np.float32),
+            period=np.int32(period),
+        ),
+        scale,
+    )
+
+
+def _walk_init(key: Array, *, start, step) -> Array:
+    return jnp.asarray(start)
+
+
+def _walk_next(place: Array, key: Array, round_: Array, *, start, step):
+    place = jnp.clip(place + step * jax.random.normal(key, place.shape, place.dtype), -1, 1)
+    return place, place
+
+
+def _part_of_period(round_: Array, period: Array) -> Array:
+    return (round_ % period).astype(jnp.float32) / period.astype(jnp.float32)
+
+
+def _sinusoidal_mean(round_: Array, *, turns, period, noise) -> Array:
+    return jnp.sin(2 * np.pi * (_part_of_period(round_, period) + turns))
+
+
+def _sinusoidal(key: Array, round_: Array, *, turns, period, noise) -> Array:
+    wave = _sinusoidal_mean(round_, turns=turns, period=period, noise=noise)
+    return wave + noise * jax.random.normal(key, wave.shape, wave.dtype)
+
+
+def _waves_init(key: Array, *, phases, period) -> Array:
+    return jax.random.uniform(key, phases.shape, phases.dtype)
+
+
+def _waves(drawn: Array, round_: Array, *, phases, period) -> Array:
+    harmonics = jnp.arange(1, _NUM_WAVES + 1, dtype=jnp.int32)
+    turns = _part_of_period(harmonics * (round_ % period), period)
+    return jnp.mean(jnp.cos(2 * np.pi * (turns[:, None] + drawn)), axis=0)
+
+
+def _waves_next(drawn: Array, key: Array, round_: Array, *, phases, period):
+    return drawn, _waves(drawn, round_, phases=phases, period=period)
