@@ -52,11 +52,13 @@ def mixability_gap(
     """
     chex.assert_rank([play, loss], 1)
     chex.assert_equal_shape([play, loss])
-    # M is within 1e-29 of its limit beyond this rate, and eta * l must not overflow.
     # M does not change with an offset common to all arms: take it out before it is rounded in.
-    # The likeliest arm's loss, so that differences between likely arms keep their digits.
-    loss = loss - pick(loss, _leader(-play))
-    ceiling = 1e30 / jnp.maximum(jnp.max(jnp.abs(loss)), jnp.finfo(loss.dtype).tiny)
+    # The mean, so that differences between likely arms keep their digits; between the extremes,
+    # so that equal losses leave nothing.
+    lowest, highest = jnp.min(loss), jnp.max(loss)
+    loss = loss - jnp.clip(arm_sum(play * loss), lowest, highest)
+    # M is within 1e-29 of its limit beyond this rate, and eta * l must not overflow.
+    ceiling = 1e30 / jnp.maximum(highest - lowest, jnp.finfo(loss.dtype).tiny)
     rate = jnp.minimum(learning_rate, ceiling)
     return potential.stability(play, rate * loss) / rate
 
@@ -66,7 +68,7 @@ def power_stability(
     dual_loss: Array,
     *,
     inverse_dual: Callable[[Array], Array],
-    shrink: Callable[[Array, Array], tuple[Array, Array]],
+    shrink: Callable[[Array, Array], tuple[Array, Array, Array]],
     newton_step: Callable[[Array, Array], Array],
     divergence_near: Callable[[Array, Array], Array],
     divergence: Callable[[Array, Array, Array], Array],
@@ -76,17 +78,16 @@ def power_stability(
 ) -> Array:
     """Psi_p(y) for psi(u) = (-u / c)^(-r): the log barrier (r = c = 1) and the Tsallis family.
 
-    With w = 1 / |psi^{-1}(p)|, a shift D moves p to q = p (1 + z)^(-r), z = w D. The unknown is
-    the shift e of the leader k of q, D = y - y(k) + e; or, where the leader rises so far that
-    1 + z(k) would cancel, its m = 1 / w(q(k)) = 1 / w(k) + e, and 1 + z = w (x + m) with x the
-    gaps to the leader. Both read 1 + z = o + w (base + v) with o = 1 or 0, so one Newton
-    iteration serves both.
+    With w = 1 / |psi^{-1}(p)|, a shift e moves p to q = p (1 + z)^(-r), z = w (y + e). The unknown
+    is e; or, where an arm rises so far that 1 + z would cancel, m = e + min(1/w + y), which is
+    1 / w(q) of the leader of q, and 1 + z = w (x + m) with x the gaps of 1/w + y to its minimum.
+    Both read 1 + z = o + w (base + v) with o = 1 or 0, so one Newton iteration serves both.
 
     Args:
       play: p [n].
       dual_loss: y [n].
       inverse_dual: p -> w.
-      shrink: (z, 1 + z) -> (q / p, 1 - q / p).
+      shrink: (z, 1 + z) -> (q / p, 1 - q / p, 1 / (1 + z)).
       newton_step: as in `simplex.newton_root`.
       divergence_near: (p, z) -> Breg_f(p || q) for |z| <= RADIUS.
       divergence: (p, z, 1 + z) -> Breg_f(p || q) where some |z| > RADIUS.
@@ -96,25 +97,25 @@ def power_stability(
     """
     dual_loss = _rounded(dual_loss)
     w = inverse_dual(play)
-    leader = _leader(1 / w + dual_loss)
-    w_leader = pick(w, leader)
-    offsets = dual_loss - pick(dual_loss, leader)
-    gaps = (1 / w - 1 / w_leader) + offsets
-
+    # Large losses must not drown the 1/w of the arms that matter: where the leader of q would
+    # leave the domain, count from its score.
+    dual_loss = dual_loss - jnp.minimum(jnp.min(1 / w + dual_loss), 0)
+    scores = 1 / w + dual_loss
+    leading = jnp.min(scores)
     # Newton moves up from below the root: to first order in the shift sum(q - p) = 0, and psi is
     # convex; no arm ends above 1; and by Jensen.
     weight = play * w
-    shift = -arm_sum(weight * offsets) / arm_sum(weight)
-    jensen = coefficient * len(play) ** (1 / exponent) - jnp.mean(gaps)
-    lowest = jnp.maximum(coefficient - jnp.min(gaps), jensen)
-    m = jnp.maximum(1 / w_leader + shift, lowest)
-    small = jnp.max(w * jnp.abs(offsets + shift)) <= _RELATIVE
-    near = small | (w_leader * m >= _RELATIVE)
+    shift = -arm_sum(weight * dual_loss) / arm_sum(weight)
+    gaps = scores - leading
+    jensen = coefficient * len(play) ** (1 / exponent) - arm_sum(gaps) / len(play)
+    m = jnp.maximum(coefficient, jnp.maximum(leading + shift, jensen))
+    shift = jnp.maximum(shift, m - leading)
+    near = jnp.min(w * (scores + shift)) >= _RELATIVE
 
     origin = jnp.where(near, jnp.ones_like(shift), jnp.zeros_like(shift))
-    base = jnp.where(near, offsets, gaps)
-    v = jnp.where(near, jnp.where(small, shift, m - 1 / w_leader), m)
-    floor = jnp.where(near, -jnp.inf, lowest)
+    base = jnp.where(near, dual_loss, gaps)
+    v = jnp.where(near, shift, m)
+    floor = jnp.where(near, -jnp.inf, coefficient)
 
     def move(v):
         scaled = w * (base + v)
@@ -122,8 +123,8 @@ def power_stability(
 
     def newton(_, v):
         z, ratio = move(v)
-        kept, lost = shrink(z, ratio)
-        slope = exponent * arm_sum(play * kept * (w / ratio))
+        kept, lost, inverse_ratio = shrink(z, ratio)
+        slope = exponent * arm_sum(play * kept * (w * inverse_ratio))
         return jnp.maximum(v + newton_step(-arm_sum(play * lost), slope), floor)
 
     z, ratio = move(lax.fori_loop(0, num_steps, newton, v))

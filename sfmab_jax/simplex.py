@@ -18,7 +18,7 @@ from sfmab_jax.floating import arm_sum
 if TYPE_CHECKING:
     from sfmab_jax.potentials import Potential
 
-__all__ = ["distribution", "distribution_of_gaps", "newton_root", "normalizer"]
+__all__ = ["distribution", "distribution_of_gaps", "monotone_root", "newton_root", "normalizer"]
 
 
 def normalizer(potential: "Potential", theta: Array) -> Array:
@@ -114,3 +114,22 @@ def newton_root(
         return nu, low, high
 
     return jax.lax.fori_loop(0, num_steps, newton, (high, lowest, high))[0]
+
+
+def monotone_root(
+    gaps: Array,
+    value_and_slope: Callable[[Array], tuple[Array, Array]],
+    newton_step: Callable[[Array, Array], Array],
+    lowest: Array,
+    highest: Array,
+    num_steps: int,
+) -> Array:
+    """`newton_root` for a step that is known never to pass the root: no bracket is carried."""
+    high = jnp.minimum(highest, lowest + jnp.mean(gaps))
+
+    def newton(_, nu):
+        value, slope = value_and_slope(nu - gaps)
+        step = newton_step(arm_sum(value) - 1, arm_sum(slope))
+        return jnp.clip(nu - step, lowest, high)
+
+    return jax.lax.fori_loop(0, num_steps, newton, high)

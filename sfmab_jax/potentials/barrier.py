@@ -7,7 +7,7 @@ from jax.tree_util import Partial
 from sfmab_jax.divergences import log_remainder, log_series
 from sfmab_jax.mixability import power_stability
 from sfmab_jax.potentials.base import Potential, num_newton_steps
-from sfmab_jax.simplex import newton_root
+from sfmab_jax.simplex import monotone_root
 
 __all__ = ["log_barrier"]
 
@@ -61,12 +61,12 @@ def _root(gaps: Array) -> Array:
         return p, p * p
 
     lowest, highest = jnp.full_like(gaps[0], -len(gaps)), jnp.full_like(gaps[0], -1)
-    return newton_root(gaps, value_and_slope, _step, lowest, highest, num_newton_steps(gaps))
+    return monotone_root(gaps, value_and_slope, _step, lowest, highest, num_newton_steps(gaps))
 
 
-def _shrink(z: Array, ratio: Array) -> tuple[Array, Array]:
+def _shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:
     kept = 1 / ratio
-    return kept, z * kept
+    return kept, z * kept, kept
 
 
 def _stability(play: Array, dual_loss: Array) -> Array:

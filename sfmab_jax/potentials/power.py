@@ -8,7 +8,7 @@ from sfmab_jax.checks import check_number
 from sfmab_jax.divergences import log_of, log_ratio, power_remainder
 from sfmab_jax.mixability import power_stability
 from sfmab_jax.potentials.base import Potential, num_newton_steps
-from sfmab_jax.simplex import newton_root
+from sfmab_jax.simplex import monotone_root
 
 __all__ = ["tsallis"]
 
@@ -73,10 +73,10 @@ def _step(c: Array | float, excess: Array, slope: Array) -> Array:
     return (1 + excess) * growth / ((1 - c) * slope)
 
 
-def _shrink(exponent: Array | float, z: Array, ratio: Array) -> tuple[Array, Array]:
+def _shrink(exponent: Array | float, z: Array, ratio: Array) -> tuple[Array, Array, Array]:
     """(1 + z)^(-r) and 1 less that. By logarithms, as a rounding of 1 + z would count r times."""
     log_shrink = -exponent * log_of(z, ratio)
-    return jnp.exp(log_shrink), -jnp.expm1(log_shrink)
+    return jnp.exp(log_shrink), -jnp.expm1(log_shrink), 1 / ratio
 
 
 def _root(c: Array | float, gaps: Array) -> Array:
@@ -87,7 +87,7 @@ def _root(c: Array | float, gaps: Array) -> Array:
     lowest = _inverse(c, jnp.full_like(gaps[0], 1 / len(gaps)))
     highest = jnp.full_like(gaps[0], 1) * -c
     step = Partial(_step, c)
-    return newton_root(gaps, value_and_slope, step, lowest, highest, num_newton_steps(gaps))
+    return monotone_root(gaps, value_and_slope, step, lowest, highest, num_newton_steps(gaps))
 
 
 def _stability(c: Array | float, play: Array, dual_loss: Array) -> Array:
