@@ -136,8 +136,9 @@ def list_(
     for title, members in tables.items():
         if what in (title, "all"):
             print(title)
+            width = max(map(len, members))
             for name, factory in members.items():
-                print(f"  {name:<12} {(factory.__doc__ or '').splitlines()[0]}")
+                print(f"  {name:<{width}} {(factory.__doc__ or '').splitlines()[0]}")
 
 
 def main(arguments: list[str] | None = None) -> None:
