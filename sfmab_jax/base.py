@@ -22,6 +22,7 @@ __all__ = [
     "FullInformation",
     "Round",
     "Sampling",
+    "as_partial",
     "feedback_of",
     "with_static_functions",
 ]
@@ -110,6 +111,11 @@ def feedback_of(kind: str) -> Callable[[Array, Array], Array]:
 
 def _everything(losses: Array, arm: Array) -> Array:
     return losses
+
+
+def as_partial(function: Callable[..., Any]) -> Partial:
+    """``function`` as a pytree. A `Partial` is one; wrapped again it would hide its leaves."""
+    return function if isinstance(function, Partial) else Partial(function)
 
 
 def with_static_functions(value: Any) -> Any:

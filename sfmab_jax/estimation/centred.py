@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import Estimation, Round
+from sfmab_jax.base import Estimation, Round, as_partial
 from sfmab_jax.checks import check_number
 from sfmab_jax.estimation.importance import on_arm
 from sfmab_jax.floating import pick
@@ -33,7 +33,7 @@ def centred(centre: Array | float | Callable[[Array], Array]) -> Estimation:
     """
     if not callable(centre):
         check_number("centre", centre)
-    schedule = Partial(centre) if callable(centre) else Partial(_constant, centre)
+    schedule = as_partial(centre) if callable(centre) else Partial(_constant, centre)
     return Estimation(
         init=Partial(_init), estimate=Partial(_estimate, schedule), update=Partial(_count)
     )

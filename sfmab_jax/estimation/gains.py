@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import Estimation, Round
+from sfmab_jax.base import Estimation, Round, as_partial
 from sfmab_jax.checks import check_number
 from sfmab_jax.estimation.importance import on_arm
 from sfmab_jax.floating import pick
@@ -31,7 +31,7 @@ def gain_weighted(
     """
     check_number("scale", scale, positive=True)
     return Estimation(
-        init=Partial(_init, scale, Partial(_none if bonus is None else bonus)),
+        init=Partial(_init, scale, as_partial(_none if bonus is None else bonus)),
         estimate=Partial(_estimate),
         update=Partial(_keep),
     )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import Estimation, Round
+from sfmab_jax.base import Estimation, Round, as_partial
 from sfmab_jax.estimation.importance import on_arm
 from sfmab_jax.floating import pick
 
@@ -25,7 +25,7 @@ def implicit_exploration(bias: Callable[[Array, int], Array]) -> Estimation:
     """
     return Estimation(
         init=Partial(_init),
-        estimate=Partial(_estimate, Partial(bias)),
+        estimate=Partial(_estimate, as_partial(bias)),
         update=Partial(_update),
     )
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import Estimation, Round
+from sfmab_jax.base import Estimation, Round, as_partial
 from sfmab_jax.checks import check_number
 from sfmab_jax.estimation.importance import on_arm
 from sfmab_jax.floating import pick
@@ -32,7 +32,7 @@ def reduced_variance(
     check_number("scale", scale, positive=True)
     return Estimation(
         init=Partial(_init, scale),
-        estimate=Partial(_estimate, Partial(threshold)),
+        estimate=Partial(_estimate, as_partial(threshold)),
         update=Partial(_update),
     )
 

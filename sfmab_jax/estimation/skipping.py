@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import Estimation, Round
+from sfmab_jax.base import Estimation, Round, as_partial
 from sfmab_jax.estimation.importance import on_arm
 from sfmab_jax.floating import pick
 
@@ -29,7 +29,7 @@ def skipping(limit: Callable[[Array, Array], Array]) -> Estimation:
       limit: a function of the round t = 1, 2, ... (a float []) and the arm's probability [].
     """
     return Estimation(
-        init=Partial(_init), estimate=Partial(_estimate, Partial(limit)), update=Partial(_update)
+        init=Partial(_init), estimate=Partial(_estimate, as_partial(limit)), update=Partial(_update)
     )
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import FullInformation, Round
+from sfmab_jax.base import FullInformation, Round, as_partial
 from sfmab_jax.checks import check_number
 from sfmab_jax.floating import Sum, add, pick, start_sum
 from sfmab_jax.full_information.ftrl import follow
@@ -49,8 +49,8 @@ def ada_ftrl(
     check_number("beta", beta)
     if not isinstance(beta, Array) and beta < 0:
         raise ValueError(f"beta is {beta}; it cannot be negative")
-    alpha = Partial(alpha) if callable(alpha) else alpha
-    gap = Partial(_mixability_gap, potential) if gap is None else Partial(gap)
+    alpha = as_partial(alpha) if callable(alpha) else alpha
+    gap = Partial(_mixability_gap, potential) if gap is None else as_partial(gap)
     return FullInformation(
         init=Partial(_init, alpha, beta), update=Partial(_update, potential, alpha, gap)
     )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import FullInformation, Round
+from sfmab_jax.base import FullInformation, Round, as_partial
 from sfmab_jax.checks import check_number
 from sfmab_jax.floating import Sum, add, start_sum
 from sfmab_jax.potentials import Potential
@@ -37,7 +37,7 @@ def ftrl(
     if not callable(learning_rate):
         check_number("learning_rate", learning_rate, positive=True)
     if callable(learning_rate):
-        return ftrl_by_arms(potential, Partial(_of_rounds, Partial(learning_rate)))
+        return ftrl_by_arms(potential, Partial(_of_rounds, as_partial(learning_rate)))
     return ftrl_by_arms(potential, Partial(_constant, learning_rate))
 
 
@@ -45,7 +45,7 @@ def ftrl_by_arms(
     potential: Potential, learning_rate: Callable[[Array, int], Array]
 ) -> FullInformation:
     """`ftrl` with eta_t = learning_rate(t, n), for schedules that know the number of arms n."""
-    schedule = Partial(learning_rate)
+    schedule = as_partial(learning_rate)
     return FullInformation(
         init=Partial(_init, schedule), update=Partial(_update, potential, schedule)
     )

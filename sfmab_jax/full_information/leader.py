@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import FullInformation, Round
+from sfmab_jax.base import FullInformation, Round, as_partial
 from sfmab_jax.floating import Sum, add, start_sum
 from sfmab_jax.full_information.ftrl import gaps_to_leader
 
@@ -42,7 +42,9 @@ def lowest_index(bonus: Callable[[Array, Array], Array]) -> FullInformation:
       bonus: of the rounds played t (a float []) and the arms' plays N_t (floats [n]), in units
         of loss [n].
     """
-    return FullInformation(init=Partial(_index_init), update=Partial(_index_update, Partial(bonus)))
+    return FullInformation(
+        init=Partial(_index_init), update=Partial(_index_update, as_partial(bonus))
+    )
 
 
 def _smallest(scores: Array) -> Array:

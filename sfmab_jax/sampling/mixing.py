@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import Round, Sampling
+from sfmab_jax.base import Round, Sampling, as_partial
 from sfmab_jax.checks import check_probability
 from sfmab_jax.floating import Sum, add, pick, start_sum
 
@@ -57,7 +57,7 @@ def decaying() -> Sampling:
 
 def scheduled(exploration: Callable[[Array, int], Array]) -> Sampling:
     """gamma_t = exploration(t, n) after t rounds (a float []); p'_{t+1} is mixed with gamma_t."""
-    schedule = Partial(exploration)
+    schedule = as_partial(exploration)
     return Sampling(
         init=Partial(_scheduled_init, schedule),
         probabilities=Partial(_mix),

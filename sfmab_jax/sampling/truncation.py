@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import Round, Sampling
+from sfmab_jax.base import Round, Sampling, as_partial
 from sfmab_jax.floating import arm_sum
 
 __all__ = ["truncated"]
@@ -23,7 +23,7 @@ def truncated(threshold: Callable[[int], Array]) -> Sampling:
     A threshold above 1/n is taken as 1/n, so that the likeliest arm is never lost.
     """
     return Sampling(
-        init=Partial(_init, Partial(threshold)),
+        init=Partial(_init, as_partial(threshold)),
         probabilities=Partial(_probabilities),
         update=Partial(_keep),
     )
