@@ -79,7 +79,9 @@ def _init(alpha, beta, num_arms, dtype, loss_unit) -> AdaFTRLState:
 def _rate(alpha, num_arms: int, gaps: Sum) -> Array:
     if alpha is None:
         alpha = num_arms
-    alpha = jnp.asarray(alpha(num_arms) if callable(alpha) else alpha, gaps.value.dtype)
+    if callable(alpha):
+        alpha = alpha(num_arms) or 1.0  # 0 for one arm, where any rate will do
+    alpha = jnp.asarray(alpha, gaps.value.dtype)
     limits = jnp.finfo(alpha.dtype)
     return jnp.minimum(alpha / jnp.maximum(gaps.value, limits.tiny), limits.max)
 

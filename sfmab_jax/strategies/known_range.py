@@ -107,7 +107,8 @@ def exp3_ix(scale: Array | float = 1.0) -> Bandit:
 def exp3_ix_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
     """Neu, "Explore No More" (2015): Exp3-IX for known T.
 
-    As `exp3_ix` with eta = 2 g = sqrt(2 ln n / (n T)), over G (Theorem 1).
+    As `exp3_ix` with eta = 2 g = sqrt(2 ln n / (n T)), over G (Theorem 1): the regret is
+    O(G sqrt(T n ln n)) with high probability.
     """
     scale, num_rounds = _checked(scale), _rounds(num_rounds)
     return _exponential_weights(
@@ -145,8 +146,8 @@ def exp3_side_information(
     Exp3 on l_t - m_t, m_t side information with |l_t(i) - m_t| <= spread for all i:
     l~_t(i) = (l_t(i) - m_t) [i = i_t] / p'_t(i) + m_t. The idea is theirs; the constants are set
     here: g_t = min(1/2, sqrt(n ln n / t)) of uniform exploration and eta_t = g_t / (n spread), so
-    that |eta (l~ - m)| <= 1 always, which gives O(spread sqrt(T n ln n)) whatever the losses'
-    own size.
+    that |eta (l~ - m)| <= 1 always, which gives an expected regret of O(spread sqrt(T n ln n))
+    whatever the losses' own size.
 
     Args:
       centre: m, a number, or a function of the round t = 1, 2, ... that gives m_t.
