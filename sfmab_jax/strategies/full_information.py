@@ -73,7 +73,8 @@ def ada_ftrl_tsallis(
     """Orabona and Pal, "Scale-Free Online Learning" (2018): AdaFTRL, Tsallis, full information.
 
     As `ada_ftrl_log_barrier` with F = -sum(x^c) + const, c the power; alpha is sqrt(n) - 1 unless
-    given, the range of F for c = 1/2. The regret is at most (F(u) / alpha + 1) sum M. With the negative entropy and alpha = ln n it is `ada_hedge`.
+    given, the range of F for c = 1/2. The regret is at most (F(u) / alpha + 1) sum M for beta = 0.
+    With the negative entropy and alpha = ln n it is `ada_hedge`.
     """
     chosen = _root_less_one if alpha is None else alpha
     return _shown_all(full_information.ada_ftrl(tsallis_of(power), chosen, beta))
