@@ -9,7 +9,7 @@ from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round, as_partial
 from sfmab_jax.checks import check_number
-from sfmab_jax.floating import Sum, add, pick, start_sum
+from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
 from sfmab_jax.full_information.ftrl import follow
 from sfmab_jax.mixability import mixability_gap
 from sfmab_jax.potentials import Potential
@@ -63,7 +63,10 @@ def proxy_gap(seen: Round, learning_rate: Array) -> Array:
 
 
 def _mixability_gap(potential, seen: Round, learning_rate: Array) -> Array:
-    return mixability_gap(potential, seen.play, seen.estimate, learning_rate)
+    gap = mixability_gap(potential, seen.play, seen.estimate, learning_rate)
+    # A large finite rate would do, but its product with the losses depends on their unit.
+    limit = arm_sum(seen.play * (seen.estimate - jnp.min(seen.estimate)))
+    return jnp.where(learning_rate < jnp.finfo(gap.dtype).max, gap, limit)
 
 
 def _init(alpha, beta, num_arms, dtype, loss_unit) -> AdaFTRLState:
@@ -82,8 +85,10 @@ def _rate(alpha, num_arms: int, gaps: Sum) -> Array:
     if callable(alpha):
         alpha = alpha(num_arms) or 1.0  # 0 for one arm, where any rate will do
     alpha = jnp.asarray(alpha, gaps.value.dtype)
-    limits = jnp.finfo(alpha.dtype)
-    return jnp.minimum(alpha / jnp.maximum(gaps.value, limits.tiny), limits.max)
+    largest = jnp.finfo(alpha.dtype).max
+    some = gaps.value > 0
+    rate = jnp.minimum(alpha / jnp.where(some, gaps.value, 1), largest)
+    return jnp.where(some, rate, largest)
 
 
 def _update(potential, alpha, gap, state: AdaFTRLState, seen: Round) -> AdaFTRLState:

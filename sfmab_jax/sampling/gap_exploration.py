@@ -43,7 +43,8 @@ def gap_estimates(state: GapExplorationState, alpha: Array | float) -> Array:
     """D_t(a) = max(0, LCB_t(a) - min_b UCB_t(b)) in [0, 1], for losses over G in [0, 1]. [n].
 
     The bounds are the mean loss -+ sqrt(alpha ln(t n^(1/alpha)) / (2 N(a))), cut off at 0 and 1:
-    without the cut a gap can exceed 1. An arm not yet played has the bounds 0 and 1.
+    without the cut losses that leave the range make gaps above 1. An arm not yet played has the
+    bounds 0 and 1.
     """
     dtype = state.scale.dtype
     n = len(state.num_plays)
@@ -52,8 +53,8 @@ def gap_estimates(state: GapExplorationState, alpha: Array | float) -> Array:
     mean = (state.losses.value / plays) / state.scale
     width = jnp.sqrt((alpha * jnp.log(t) + math.log(n)) / (2 * plays))
     played = state.num_plays > 0
-    lower = jnp.where(played, jnp.maximum(mean - width, 0), 0)
-    upper = jnp.where(played, jnp.minimum(mean + width, 1), 1)
+    lower = jnp.where(played, jnp.clip(mean - width, 0, 1), 0)
+    upper = jnp.where(played, jnp.clip(mean + width, 0, 1), 1)
     return jnp.maximum(lower - jnp.min(upper), 0)
 
 
