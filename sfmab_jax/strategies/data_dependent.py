@@ -1,4 +1,9 @@
-"""Bandit strategies whose bounds shrink on easy losses in [0, G] or [-G, G], G the ``scale``."""
+"""Bandit strategies whose bounds shrink on easy losses in [0, G] or [-G, G], G the ``scale``.
+
+Left out, as their rules could not be stated exactly from the sources at hand: the variance bound
+of Hazan and Kale (2011), whose reservoir also needs random numbers of its own, and the hybrid of
+entropy and log barrier of Bubeck, Cohen and Li (2018).
+"""
 
 from jax import Array
 from jax.tree_util import Partial

@@ -1,4 +1,7 @@
-"""Strategies that are told nothing about the size of the losses."""
+"""Strategies that are told nothing about the size of the losses.
+
+Left out, as only abstracts were at hand: UMAB-NN, UMAB-G, SCB, SFBanker, SFD-TINF, SFD-LBINF.
+"""
 
 import math
 from typing import Literal
