@@ -13,6 +13,8 @@ import jax
 from jax import Array
 from jax.tree_util import Partial
 
+from sfmab_jax.floating import pick
+
 __all__ = [
     "Bandit",
     "BanditState",
@@ -20,6 +22,8 @@ __all__ = [
     "FullInformation",
     "Round",
     "Sampling",
+    "as_partial",
+    "feedback_of",
     "with_static_functions",
 ]
 
@@ -86,12 +90,32 @@ class Bandit(NamedTuple):
     the size of one unit of loss in the numbers the bandit will be shown; constants that carry
     that unit, such as beta in the learning rate, are multiplied by it.
     ``probabilities(state)``: p'_t [n].
-    ``update(state, arm, loss)``: the state after seeing ``loss`` of ``arm``.
+    ``update(state, arm, loss)``: the state after seeing ``loss`` of ``arm``: one number [], or
+    the losses of all arms [n] where the feedback is full.
+    ``feedback(losses, arm)``: what the player is shown of l_t [n]; see `feedback_of`.
     """
 
     init: Callable[..., BanditState]
     probabilities: Callable[[BanditState], Array]
     update: Callable[[BanditState, Array, Array], BanditState]
+    feedback: Callable[[Array, Array], Array] = Partial(pick)
+
+
+def feedback_of(kind: str) -> Callable[[Array, Array], Array]:
+    """(l_t [n], arm) -> what is seen: "bandit" l_t(arm) [], "full" l_t itself [n]."""
+    kinds = {"bandit": pick, "full": _everything}
+    if kind not in kinds:
+        raise ValueError(f"feedback is {kind!r}; choose 'bandit' or 'full'")
+    return Partial(kinds[kind])
+
+
+def _everything(losses: Array, arm: Array) -> Array:
+    return losses
+
+
+def as_partial(function: Callable[..., Any]) -> Partial:
+    """``function`` as a pytree. A `Partial` is one; wrapped again it would hide its leaves."""
+    return function if isinstance(function, Partial) else Partial(function)
 
 
 def with_static_functions(value: Any) -> Any:

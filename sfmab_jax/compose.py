@@ -1,5 +1,7 @@
 """compose(S, E, F): the paper's frame, section 2, as a function."""
 
+from typing import Literal
+
 import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
@@ -11,16 +13,24 @@ from sfmab_jax.base import (
     FullInformation,
     Round,
     Sampling,
+    feedback_of,
     with_static_functions,
 )
+from sfmab_jax.floating import pick
 
 __all__ = ["compose"]
 
 
 def compose(
-    sampling: Sampling, estimation: Estimation, full_information: FullInformation
+    sampling: Sampling,
+    estimation: Estimation,
+    full_information: FullInformation,
+    feedback: Literal["bandit", "full"] = "bandit",
 ) -> Bandit:
     """A bandit strategy from a sampling scheme, an estimation scheme and a strategy on the simplex.
+
+    With ``feedback="full"`` the engine shows it the losses of all arms, and l~_t = l_t. Any
+    composition can be updated with either: a number is estimated from, a vector is taken as it is.
 
     >>> from sfmab_jax import estimation, full_information, potentials, sampling
     >>> bandit = compose(
@@ -37,6 +47,7 @@ def compose(
         init=Partial(_init, parts),
         probabilities=Partial(_probabilities, parts),
         update=Partial(_update, parts),
+        feedback=feedback_of(feedback),
     )
 
 
@@ -54,7 +65,10 @@ def _update(parts, state: BanditState, arm: Array, loss: Array) -> BanditState:
     sampling, estimation, full_information = parts
     play = state.full_information.play
     probabilities = sampling.probabilities(state.sampling, play)
-    estimate = estimation.estimate(state.estimation, play, probabilities, arm, loss)
+    if jnp.ndim(loss) == 1:
+        estimate, loss = loss, pick(loss, arm)
+    else:
+        estimate = estimation.estimate(state.estimation, play, probabilities, arm, loss)
     seen = Round(play, probabilities, arm, loss, estimate)
     return BanditState(
         sampling.update(state.sampling, seen),

@@ -139,7 +139,8 @@ def _play_round(bandit, record, game_keys: Array, block: Block, now) -> tuple[Bl
         loss = pick(losses, arm)
         # The conditional mean less the realised loss: free of any offset common to all arms.
         advantage = arm_sum(probabilities * (losses - loss))
-        return bandit.update(state, arm, loss), loss, advantage
+        shown = bandit.feedback(losses, arm)
+        return bandit.update(state, arm, shown), loss, advantage
 
     state, loss, advantage = over_lanes(play)(block.bandit, game_keys, losses)
     block = block._replace(

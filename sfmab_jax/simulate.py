@@ -4,13 +4,13 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sfmab_jax.base import Bandit, BanditState, with_static_functions
+from sfmab_jax.base import Bandit, BanditState, feedback_of, with_static_functions
 from sfmab_jax.checks import check_integer
 from sfmab_jax.engine import Games, chunk_rounds_for, measure_losses, play_games
 from sfmab_jax.losses import LossSequence, as_loss_sequence
@@ -34,6 +34,7 @@ def simulate(
     first_seed: int = 0,
     checkpoints: int | Sequence[int] = 64,
     dtype: Any = jnp.float32,
+    feedback: Literal["bandit", "full"] | None = None,
     record: Callable[[BanditState], Any] | None = None,
     progress: bool | None = None,
     devices: Sequence[Any] | None = None,
@@ -55,6 +56,8 @@ def simulate(
       checkpoints: how many, spread evenly on a logarithmic scale, or the rounds themselves. The
         last round is always one.
       dtype: float32, or float64 when JAX has it enabled.
+      feedback: what the players are shown: "bandit" the loss of the arm they played, "full" the
+        losses of all arms; None leaves it to each strategy.
       record: ``record(state)`` of one game, kept at the checkpoints; for instance
         ``lambda state: state.full_information.learning_rate``.
       progress: whether to show a progress bar; None shows one in a terminal when it takes long.
@@ -79,6 +82,9 @@ def simulate(
                 f"strategy {name!r} is {bandit!r}; give a Bandit, as made by "
                 "sf.strategies.scale_free() or sf.compose(...)"
             )
+    if feedback is not None:
+        shown = feedback_of(feedback)
+        named = {name: bandit._replace(feedback=shown) for name, bandit in named.items()}
     sequence = as_loss_sequence(losses)
     dtype = _checked_dtype(dtype)
     rounds = _checked_rounds(num_rounds, sequence)

@@ -1,6 +1,18 @@
 """F: full-information strategies on the simplex."""
 
-from sfmab_jax.full_information.ada_ftrl import ada_ftrl
-from sfmab_jax.full_information.ftrl import ftrl
+from sfmab_jax.full_information.ada_ftrl import ada_ftrl, proxy_gap
+from sfmab_jax.full_information.barrier_descent import barrier_descent
+from sfmab_jax.full_information.constant import constant
+from sfmab_jax.full_information.ftrl import ftrl, ftrl_by_arms
+from sfmab_jax.full_information.leader import follow_the_leader, lowest_index
 
-__all__ = ["ada_ftrl", "ftrl"]
+__all__ = [
+    "ada_ftrl",
+    "barrier_descent",
+    "constant",
+    "follow_the_leader",
+    "ftrl",
+    "ftrl_by_arms",
+    "lowest_index",
+    "proxy_gap",
+]

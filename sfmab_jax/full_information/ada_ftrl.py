@@ -1,19 +1,20 @@
 """AdaFTRL: follow the regularised leader, the learning rate driven by the mixability gaps."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import FullInformation, Round
+from sfmab_jax.base import FullInformation, Round, as_partial
 from sfmab_jax.checks import check_number
-from sfmab_jax.floating import Sum, add, start_sum
+from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
 from sfmab_jax.full_information.ftrl import follow
 from sfmab_jax.mixability import mixability_gap
 from sfmab_jax.potentials import Potential
 
-__all__ = ["AdaFTRLState", "ada_ftrl"]
+__all__ = ["AdaFTRLState", "ada_ftrl", "proxy_gap"]
 
 
 class AdaFTRLState(NamedTuple):
@@ -24,23 +25,48 @@ class AdaFTRLState(NamedTuple):
 
 
 def ada_ftrl(
-    potential: Potential, alpha: Array | float | None = None, beta: Array | float = 1.0
+    potential: Potential,
+    alpha: Array | float | Callable[[int], float] | None = None,
+    beta: Array | float = 1.0,
+    gap: Callable[[Round, Array], Array] | None = None,
 ) -> FullInformation:
     """eta_t = alpha / (beta + sum_{s<=t} M_s(eta_{s-1})). Section 5 of the paper.
 
     With alpha = n and beta = 1, as in Algorithm 1, eta_0 = n.
 
+    With beta = 0, as in AdaHedge, eta is infinite (held as the largest float) while all gaps are
+    0. Until then every arm has had the same losses, so p is uniform; the first other loss vector
+    l has M(infinity) = p.l - min(l). Nothing carries the unit of the losses then.
+
     Args:
       potential: gives the regulariser; see `sfmab_jax.potentials`.
-      alpha: positive; None means the number of arms.
-      beta: positive, in units of loss.
+      alpha: positive; None means the number of arms n; a function is given n.
+      beta: in units of loss, not negative.
+      gap: ``gap(round, learning_rate)`` in place of the mixability gap M.
     """
-    if alpha is not None:
+    if alpha is not None and not callable(alpha):
         check_number("alpha", alpha, positive=True)
-    check_number("beta", beta, positive=True)
+    check_number("beta", beta)
+    if not isinstance(beta, Array) and beta < 0:
+        raise ValueError(f"beta is {beta}; it cannot be negative")
+    alpha = as_partial(alpha) if callable(alpha) else alpha
+    gap = Partial(_mixability_gap, potential) if gap is None else as_partial(gap)
     return FullInformation(
-        init=Partial(_init, alpha, beta), update=Partial(_update, potential, alpha)
+        init=Partial(_init, alpha, beta), update=Partial(_update, potential, alpha, gap)
     )
+
+
+def proxy_gap(seen: Round, learning_rate: Array) -> Array:
+    """min(l, 2 eta l^2 / sqrt(p)) >= M for f = -sqrt(x), one loss l >= 0, seen with chance p."""
+    chance = pick(seen.probabilities, seen.arm)
+    return jnp.minimum(seen.loss, 2 * seen.loss * (learning_rate * seen.loss) / jnp.sqrt(chance))
+
+
+def _mixability_gap(potential, seen: Round, learning_rate: Array) -> Array:
+    gap = mixability_gap(potential, seen.play, seen.estimate, learning_rate)
+    # A large finite rate would do, but its product with the losses depends on their unit.
+    limit = arm_sum(seen.play * (seen.estimate - jnp.min(seen.estimate)))
+    return jnp.where(learning_rate < jnp.finfo(gap.dtype).max, gap, limit)
 
 
 def _init(alpha, beta, num_arms, dtype, loss_unit) -> AdaFTRLState:
@@ -54,12 +80,19 @@ def _init(alpha, beta, num_arms, dtype, loss_unit) -> AdaFTRLState:
 
 
 def _rate(alpha, num_arms: int, gaps: Sum) -> Array:
-    return (num_arms if alpha is None else jnp.asarray(alpha, gaps.value.dtype)) / gaps.value
+    if alpha is None:
+        alpha = num_arms
+    if callable(alpha):
+        alpha = alpha(num_arms) or 1.0  # 0 for one arm, where any rate will do
+    alpha = jnp.asarray(alpha, gaps.value.dtype)
+    largest = jnp.finfo(alpha.dtype).max
+    some = gaps.value > 0
+    rate = jnp.minimum(alpha / jnp.where(some, gaps.value, 1), largest)
+    return jnp.where(some, rate, largest)
 
 
-def _update(potential, alpha, state: AdaFTRLState, seen: Round) -> AdaFTRLState:
+def _update(potential, alpha, gap, state: AdaFTRLState, seen: Round) -> AdaFTRLState:
     losses = add(state.losses, seen.estimate)
-    gap = mixability_gap(potential, seen.play, seen.estimate, state.learning_rate)
-    gaps = add(state.gaps, gap)
+    gaps = add(state.gaps, gap(seen, state.learning_rate))
     rate = _rate(alpha, len(seen.play), gaps)
     return AdaFTRLState(follow(potential, losses, rate), losses, rate, gaps)

@@ -7,13 +7,13 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import FullInformation, Round
+from sfmab_jax.base import FullInformation, Round, as_partial
 from sfmab_jax.checks import check_number
 from sfmab_jax.floating import Sum, add, start_sum
 from sfmab_jax.potentials import Potential
 from sfmab_jax.simplex import distribution_of_gaps
 
-__all__ = ["FTRLState", "follow", "ftrl"]
+__all__ = ["FTRLState", "follow", "ftrl", "ftrl_by_arms", "gaps_to_leader"]
 
 
 class FTRLState(NamedTuple):
@@ -36,7 +36,16 @@ def ftrl(
     """
     if not callable(learning_rate):
         check_number("learning_rate", learning_rate, positive=True)
-    schedule = Partial(learning_rate) if callable(learning_rate) else learning_rate
+    if callable(learning_rate):
+        return ftrl_by_arms(potential, Partial(_of_rounds, as_partial(learning_rate)))
+    return ftrl_by_arms(potential, Partial(_constant, learning_rate))
+
+
+def ftrl_by_arms(
+    potential: Potential, learning_rate: Callable[[Array, int], Array]
+) -> FullInformation:
+    """`ftrl` with eta_t = learning_rate(t, n), for schedules that know the number of arms n."""
+    schedule = as_partial(learning_rate)
     return FullInformation(
         init=Partial(_init, schedule), update=Partial(_update, potential, schedule)
     )
@@ -44,15 +53,27 @@ def ftrl(
 
 def follow(potential: Potential, losses: Sum, learning_rate: Array) -> Array:
     """argmin_q F(q) + eta L.q, [n], from the two-word cumulative losses L."""
+    return distribution_of_gaps(potential, learning_rate * gaps_to_leader(losses))
+
+
+def gaps_to_leader(losses: Sum) -> Array:
+    """L - min(L) >= 0, [n], from the two-word cumulative losses L."""
     leader = jnp.min(losses.value)
     # The difference of the high words is exact where it matters: between close arms.
     gaps = (losses.value - leader) + losses.error
-    return distribution_of_gaps(potential, learning_rate * (gaps - jnp.min(gaps)))
+    return gaps - jnp.min(gaps)
 
 
-def _rate(schedule, num_rounds: Array, dtype, unit: Array) -> Array:
-    rate = schedule(num_rounds.astype(dtype)) if callable(schedule) else schedule
-    return jnp.asarray(rate, dtype) / unit
+def _constant(learning_rate, num_rounds: Array, num_arms: int):
+    return learning_rate
+
+
+def _of_rounds(schedule, num_rounds: Array, num_arms: int):
+    return schedule(num_rounds)
+
+
+def _rate(schedule, num_rounds: Array, num_arms: int, dtype, unit: Array) -> Array:
+    return jnp.asarray(schedule(num_rounds.astype(dtype), num_arms), dtype) / unit
 
 
 def _init(schedule, num_arms, dtype, loss_unit) -> FTRLState:
@@ -60,7 +81,7 @@ def _init(schedule, num_arms, dtype, loss_unit) -> FTRLState:
     return FTRLState(
         play=jnp.full(num_arms, 1 / num_arms, dtype),
         losses=start_sum(jnp.zeros(num_arms, dtype)),
-        learning_rate=_rate(schedule, num_rounds, dtype, loss_unit),
+        learning_rate=_rate(schedule, num_rounds, num_arms, dtype, loss_unit),
         num_rounds=num_rounds,
         unit=loss_unit,
     )
@@ -69,5 +90,5 @@ def _init(schedule, num_arms, dtype, loss_unit) -> FTRLState:
 def _update(potential, schedule, state: FTRLState, seen: Round) -> FTRLState:
     losses = add(state.losses, seen.estimate)
     num_rounds = state.num_rounds + 1
-    rate = _rate(schedule, num_rounds, seen.estimate.dtype, state.unit)
+    rate = _rate(schedule, num_rounds, len(seen.play), seen.estimate.dtype, state.unit)
     return FTRLState(follow(potential, losses, rate), losses, rate, num_rounds, state.unit)

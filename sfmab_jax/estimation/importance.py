@@ -1,4 +1,4 @@
-"""E: estimation schemes, which make an estimate of the loss vector from the one loss seen."""
+"""Importance weighting: the one loss seen, divided by the probability of seeing it."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -7,7 +7,7 @@ from jax.tree_util import Partial
 from sfmab_jax.base import Estimation, Round
 from sfmab_jax.floating import pick
 
-__all__ = ["importance_weighted"]
+__all__ = ["importance_weighted", "on_arm"]
 
 
 def importance_weighted() -> Estimation:
@@ -18,6 +18,12 @@ def importance_weighted() -> Estimation:
     return Estimation(
         init=Partial(_no_state), estimate=Partial(_importance_weighted), update=Partial(_keep)
     )
+
+
+def on_arm(value: Array, arm: Array, like: Array) -> Array:
+    """The vector with ``value`` on the arm and 0 elsewhere, [n] as ``like``."""
+    here = jnp.arange(len(like), dtype=arm.dtype) == arm
+    return jnp.where(here, value, jnp.zeros_like(like))
 
 
 def _no_state(num_arms, dtype, loss_unit) -> tuple[()]:
@@ -31,5 +37,4 @@ def _keep(state, seen: Round):
 def _importance_weighted(
     state, play: Array, probabilities: Array, arm: Array, loss: Array
 ) -> Array:
-    weighted = loss / pick(probabilities, arm)
-    return jnp.where(jnp.arange(len(play), dtype=arm.dtype) == arm, weighted, jnp.zeros_like(play))
+    return on_arm(loss / pick(probabilities, arm), arm, play)

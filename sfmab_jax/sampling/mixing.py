@@ -1,20 +1,21 @@
-"""S: sampling schemes, which make p'_t from p_t by mixing with the uniform law.
+"""Mixing with the uniform law: fixed, decaying, scheduled and adaptive exploration.
 
 p'_t = (1 - gamma_{t-1}) p_t + gamma_{t-1} / n. Section 2 of the paper, "Sampling Scheme", and
 Algorithm 1, options 1 and 2.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import Round, Sampling
+from sfmab_jax.base import Round, Sampling, as_partial
 from sfmab_jax.checks import check_probability
 from sfmab_jax.floating import Sum, add, pick, start_sum
 
-__all__ = ["adaptive", "as_played", "decaying", "fixed"]
+__all__ = ["adaptive", "as_played", "decaying", "fixed", "scheduled"]
 
 
 class ExplorationState(NamedTuple):
@@ -54,6 +55,16 @@ def decaying() -> Sampling:
     )
 
 
+def scheduled(exploration: Callable[[Array, int], Array]) -> Sampling:
+    """gamma_t = exploration(t, n) after t rounds (a float []); p'_{t+1} is mixed with gamma_t."""
+    schedule = as_partial(exploration)
+    return Sampling(
+        init=Partial(_scheduled_init, schedule),
+        probabilities=Partial(_mix),
+        update=Partial(_scheduled_update, schedule),
+    )
+
+
 def adaptive() -> Sampling:
     """gamma_t = n / (2n + sum_{s<=t} Gamma_s(gamma_{s-1})): option 2 of Algorithm 1.
 
@@ -87,6 +98,20 @@ def _decaying_update(state: DecayingState, seen: Round) -> DecayingState:
     dtype = state.exploration.dtype
     gamma = jnp.sqrt(len(seen.play) / t.astype(dtype))
     return DecayingState(jnp.minimum(jnp.asarray(0.5, dtype), gamma), t)
+
+
+def _scheduled(schedule, num_rounds: Array, num_arms: int, dtype) -> DecayingState:
+    gamma = jnp.asarray(schedule(num_rounds.astype(dtype), num_arms), dtype)
+    return DecayingState(gamma, num_rounds)
+
+
+def _scheduled_init(schedule, num_arms, dtype, loss_unit) -> DecayingState:
+    return _scheduled(schedule, jnp.zeros((), jnp.int32), num_arms, dtype)
+
+
+def _scheduled_update(schedule, state: DecayingState, seen: Round) -> DecayingState:
+    dtype = state.exploration.dtype
+    return _scheduled(schedule, state.num_rounds + 1, len(seen.play), dtype)
 
 
 def _adaptive_init(num_arms, dtype, loss_unit) -> AdaptiveState:

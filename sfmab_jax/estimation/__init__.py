@@ -1,0 +1,21 @@
+"""E: estimation schemes, which make an estimate of the loss vector from the one loss seen."""
+
+from sfmab_jax.estimation.centred import centred, centred_on_best, centred_on_mean
+from sfmab_jax.estimation.gains import gain_weighted
+from sfmab_jax.estimation.implicit import implicit_exploration
+from sfmab_jax.estimation.importance import importance_weighted
+from sfmab_jax.estimation.last_seen import predicted_by_last_seen
+from sfmab_jax.estimation.reduced_variance import reduced_variance
+from sfmab_jax.estimation.skipping import skipping
+
+__all__ = [
+    "centred",
+    "centred_on_best",
+    "centred_on_mean",
+    "gain_weighted",
+    "implicit_exploration",
+    "importance_weighted",
+    "predicted_by_last_seen",
+    "reduced_variance",
+    "skipping",
+]

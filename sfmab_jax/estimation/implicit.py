@@ -1,0 +1,43 @@
+"""Implicit exploration: a little is added to the probability that is divided by."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.base import Estimation, Round, as_partial
+from sfmab_jax.estimation.importance import on_arm
+from sfmab_jax.floating import pick
+
+__all__ = ["implicit_exploration"]
+
+
+class ImplicitState(NamedTuple):
+    num_rounds: Array  # t [] int32
+
+
+def implicit_exploration(bias: Callable[[Array, int], Array]) -> Estimation:
+    """l~_t(i) = l_t(i) [i = i_t] / (p'_t(i) + g_t), g_t = bias(t - 1, n). Neu (2015).
+
+    The mean is l_t(i) p'_t(i) / (p'_t(i) + g_t): too small by the share g_t / (p'_t(i) + g_t).
+    """
+    return Estimation(
+        init=Partial(_init),
+        estimate=Partial(_estimate, as_partial(bias)),
+        update=Partial(_update),
+    )
+
+
+def _init(num_arms, dtype, loss_unit) -> ImplicitState:
+    return ImplicitState(jnp.zeros((), jnp.int32))
+
+
+def _estimate(bias, state: ImplicitState, play, probabilities, arm, loss) -> Array:
+    added = jnp.asarray(bias(state.num_rounds.astype(play.dtype), len(play)), play.dtype)
+    return on_arm(loss / (pick(probabilities, arm) + added), arm, play)
+
+
+def _update(state: ImplicitState, seen: Round) -> ImplicitState:
+    return ImplicitState(state.num_rounds + 1)

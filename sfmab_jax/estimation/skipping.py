@@ -1,0 +1,48 @@
+"""Losses too large for the probability of their arm are skipped: heavy tails."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.base import Estimation, Round, as_partial
+from sfmab_jax.estimation.importance import on_arm
+from sfmab_jax.floating import pick
+
+__all__ = ["skipping"]
+
+
+class SkippingState(NamedTuple):
+    num_rounds: Array  # t [] int32
+    unit: Array  # one unit of loss []
+
+
+def skipping(limit: Callable[[Array, Array], Array]) -> Estimation:
+    """l~_t(i) = l_t(i) [i = i_t] [|l_t(i)| <= r_t(i)] / p'_t(i), r_t(i) = limit(t, p'_t(i)).
+
+    The mean is l_t(i) [|l_t(i)| <= r_t(i)]: losses above the limit count as 0. Huang, Dai and
+    Huang (2022).
+
+    Args:
+      limit: a function of the round t = 1, 2, ... (a float []) and the arm's probability [].
+    """
+    return Estimation(
+        init=Partial(_init), estimate=Partial(_estimate, as_partial(limit)), update=Partial(_update)
+    )
+
+
+def _init(num_arms, dtype, loss_unit) -> SkippingState:
+    return SkippingState(jnp.zeros((), jnp.int32), loss_unit)
+
+
+def _estimate(limit, state: SkippingState, play, probabilities, arm, loss) -> Array:
+    chance = pick(probabilities, arm)
+    round_ = (state.num_rounds + 1).astype(play.dtype)
+    most = jnp.asarray(limit(round_, chance), play.dtype) * state.unit
+    return on_arm(jnp.where(jnp.abs(loss) <= most, loss / chance, 0), arm, play)
+
+
+def _update(state: SkippingState, seen: Round) -> SkippingState:
+    return SkippingState(state.num_rounds + 1, state.unit)

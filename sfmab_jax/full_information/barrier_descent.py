@@ -1,0 +1,124 @@
+"""Mirror descent with the log barrier, a learning rate for each arm, and predictions: BROAD."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.base import FullInformation, Round
+from sfmab_jax.checks import check_number
+from sfmab_jax.estimation.last_seen import see
+from sfmab_jax.floating import Sum, add, arm_sum, start_sum
+from sfmab_jax.full_information.ftrl import gaps_to_leader
+from sfmab_jax.potentials.base import num_newton_steps
+
+__all__ = ["barrier_descent", "barrier_point"]
+
+
+class BarrierDescentState(NamedTuple):
+    play: Array  # w_{t+1} [n]
+    dual: Sum  # theta, two words: w'_{t+1}(i) = 1 / (eta_i (theta_i + Lambda)) [n]
+    learning_rate: Array  # eta_{t+1} [n]
+    predictions: Array  # m_{t+1} [n]
+    thresholds: Array  # rho_{t+1} [n]
+
+
+def barrier_descent(
+    learning_rate: Array | float,
+    *,
+    correction: Array | float = 6.0,
+    optimistic: bool = False,
+    num_rounds: Array | float | None = None,
+) -> FullInformation:
+    """Algorithm 1 of Wei and Luo (2018), with psi(w) = sum_i log(1/w_i) / eta_i.
+
+    w_t = argmin_w <w, m_t> + D(w, w'_t) is played; then
+    w'_{t+1} = argmin_w <w, l~_t + a_t> + D(w, w'_t), a_t(i) = c eta_i w_t(i) (l~_t(i) - m_t(i))^2.
+
+    In dual coordinates 1/w'(i) = eta_i (theta_i + Lambda), and a round adds l~_t + a_t to theta:
+    no rounding error is carried along but that of the two-word sum. When an arm's rate changes,
+    its theta is moved so that w' stays.
+
+    Args:
+      learning_rate: eta, at first common to all arms, per unit of loss.
+      correction: c, 6 in option I of the paper, 0 in option II.
+      optimistic: m_t(i) is the last loss seen of arm i (give `predicted_by_last_seen` as the
+        estimation), or 0 if False.
+      num_rounds: T for increasing rates: where 1/w'_{t+1}(i) > rho_i, rho_i becomes
+        2 / w'_{t+1}(i) and eta_i grows by the factor exp(1 / log T); rho_i starts at 2n. None
+        leaves the rates as they are.
+    """
+    check_number("learning_rate", learning_rate, positive=True)
+    check_number("correction", correction)
+    predict = Partial(see) if optimistic else Partial(_no_prediction)
+    grow = Partial(_keep_rates) if num_rounds is None else Partial(_grow_rates, num_rounds)
+    return FullInformation(
+        init=Partial(_init, learning_rate), update=Partial(_update, correction, predict, grow)
+    )
+
+
+def barrier_point(dual: Sum, inverse_rates: Array) -> tuple[Array, Array, Array]:
+    """w(i) = r_i / (x_i + m) with m > 0 such that sum(w) = 1, x = theta - min(theta), r = 1/eta.
+
+    Newton on 1/s - 1, s(m) = sum(w), a weighted harmonic mean and so concave in m, rises to the
+    root from any point left of it: from the larger of max(r - x), as no weight exceeds 1, and
+    sum(r) - (the mean of x with weights r), by Jensen.
+
+    Returns:
+      w [n], x [n] and m [].
+    """
+    gaps = gaps_to_leader(dual)
+    total = arm_sum(inverse_rates)
+    jensen = total - arm_sum(inverse_rates * gaps) / total
+    start = jnp.maximum(jnp.max(inverse_rates - gaps), jensen)
+
+    def newton(_, m):
+        inverse = 1 / (gaps + m)
+        weights = inverse_rates * inverse
+        mass = arm_sum(weights)
+        return jnp.maximum(m + mass * (mass - 1) / arm_sum(weights * inverse), start)
+
+    # One step more than for equal rates: the rates differ by a factor of at most about 5.
+    m = jax.lax.fori_loop(0, num_newton_steps(gaps) + 1, newton, start)
+    return inverse_rates / (gaps + m), gaps, m
+
+
+def _no_prediction(predictions: Array, seen: Round) -> Array:
+    return predictions
+
+
+def _keep_rates(dual: Sum, rates: Array, thresholds: Array) -> tuple[Sum, Array, Array]:
+    return dual, rates, thresholds
+
+
+def _grow_rates(num_rounds, dual: Sum, rates: Array, thresholds: Array):
+    factor = jnp.exp(1 / jnp.log(jnp.asarray(num_rounds, rates.dtype)))
+    weights, gaps, m = barrier_point(dual, 1 / rates)
+    inverse = 1 / weights
+    grows = inverse > thresholds
+    # w' stays if theta + Lambda = x + m shrinks by the factor by which eta grows.
+    moved = add(dual, jnp.where(grows, (gaps + m) * (1 / factor - 1), 0))
+    return moved, jnp.where(grows, rates * factor, rates), jnp.where(grows, 2 * inverse, thresholds)
+
+
+def _init(learning_rate, num_arms, dtype, loss_unit) -> BarrierDescentState:
+    zeros = jnp.zeros(num_arms, dtype)
+    return BarrierDescentState(
+        play=jnp.full(num_arms, 1 / num_arms, dtype),
+        dual=start_sum(zeros),
+        learning_rate=zeros + jnp.asarray(learning_rate, dtype) / loss_unit,
+        predictions=zeros,
+        thresholds=jnp.full(num_arms, 2 * num_arms, dtype),
+    )
+
+
+def _update(correction, predict, grow, state: BarrierDescentState, seen: Round):
+    surprise = seen.estimate - state.predictions
+    added = correction * state.learning_rate * seen.play * surprise**2
+    dual = add(state.dual, seen.estimate + added)
+    dual, rates, thresholds = grow(dual, state.learning_rate, state.thresholds)
+    predictions = predict(state.predictions, seen)
+    play, _, _ = barrier_point(add(dual, predictions), 1 / rates)
+    return BarrierDescentState(play, dual, rates, predictions, thresholds)

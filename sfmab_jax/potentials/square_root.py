@@ -1,0 +1,98 @@
+"""The Tsallis entropy of power 1/2, -sqrt(x): `tsallis(0.5)` without general powers, so faster."""
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.mixability import power_stability
+from sfmab_jax.potentials.base import Potential, num_newton_steps
+from sfmab_jax.potentials.power import tsallis
+from sfmab_jax.simplex import newton_root
+
+__all__ = ["square_root", "tsallis_of"]
+
+
+def square_root() -> Potential:
+    """psi(u) = 1 / (4 u^2) on u < 0, f(x) = -sqrt(x): the regulariser of Tsallis-INF.
+
+    >>> print(square_root().psi(jnp.float32(-1.0)))
+    0.25
+    """
+    return Potential(
+        psi=Partial(_psi),
+        inverse=Partial(_inverse),
+        derivative=Partial(_derivative),
+        primitive=Partial(_primitive),
+        conjugate=Partial(_conjugate),
+        divergence=Partial(_divergence),
+        root=Partial(_root),
+        stability=Partial(_stability),
+    )
+
+
+def tsallis_of(power: Array | float) -> Potential:
+    """`tsallis(power)`, in its faster form if the power is 1/2."""
+    return square_root() if not isinstance(power, Array) and power == 0.5 else tsallis(power)
+
+
+def _psi(u: Array) -> Array:
+    return (0.5 / u) ** 2
+
+
+def _inverse(x: Array) -> Array:
+    return -0.5 / jnp.sqrt(x)
+
+
+def _derivative(u: Array) -> Array:
+    return -2 * _psi(u) / u
+
+
+def _primitive(x: Array) -> Array:
+    return -jnp.sqrt(x)
+
+
+def _conjugate(u: Array) -> Array:
+    return -0.25 / u
+
+
+def _divergence(y: Array, x: Array) -> Array:
+    """(sqrt(y) - sqrt(x))^2 / (2 sqrt(x)), the difference of roots from y - x."""
+    difference = (y - x) / (jnp.sqrt(y) + jnp.sqrt(x))
+    return difference * difference / (2 * jnp.sqrt(x))
+
+
+def _step(excess: Array, slope: Array) -> Array:
+    """Newton on s^(-1/2) - 1, as for the other powers; sqrt(1 + e) - 1 = e / (1 + sqrt(1 + e))."""
+    return 2 * (1 + excess) * (excess / (1 + jnp.sqrt(1 + excess))) / slope
+
+
+def _root(gaps: Array) -> Array:
+    def value_and_slope(u):
+        p = _psi(u)
+        return p, -2 * p / u
+
+    lowest = jnp.full_like(gaps[0], -0.5 * len(gaps) ** 0.5)
+    highest = jnp.full_like(gaps[0], -0.5)
+    return newton_root(gaps, value_and_slope, _step, lowest, highest, num_newton_steps(gaps))
+
+
+def _shrink(z: Array, ratio: Array) -> tuple[Array, Array]:
+    """(1 + z)^(-2) and 1 less that."""
+    kept = 1 / ratio
+    return kept * kept, z * kept * (1 + kept)
+
+
+def _stability(play: Array, dual_loss: Array) -> Array:
+    # At q = p (1 + z)^(-2), Breg_f(p || q) = sqrt(p) z^2 / (2 (1 + z)): nothing cancels.
+    return power_stability(
+        play,
+        dual_loss,
+        inverse_dual=lambda p: 2 * jnp.sqrt(p),
+        shrink=_shrink,
+        newton_step=_step,
+        divergence_near=lambda p, z: jnp.sqrt(p) * z * (z / (2 * (1 + z))),
+        divergence=lambda p, z, ratio: jnp.sqrt(p) * z * (z / (2 * ratio)),
+        exponent=2,
+        coefficient=0.5,
+        num_steps=num_newton_steps(play) - 1,
+    )

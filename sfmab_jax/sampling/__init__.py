@@ -1,0 +1,17 @@
+"""S: sampling schemes, which make p'_t, the law of the arm, from p_t."""
+
+from sfmab_jax.sampling.each_arm_first import each_arm_first
+from sfmab_jax.sampling.gap_exploration import gap_exploration
+from sfmab_jax.sampling.mixing import adaptive, as_played, decaying, fixed, scheduled
+from sfmab_jax.sampling.truncation import truncated
+
+__all__ = [
+    "adaptive",
+    "as_played",
+    "decaying",
+    "each_arm_first",
+    "fixed",
+    "gap_exploration",
+    "scheduled",
+    "truncated",
+]

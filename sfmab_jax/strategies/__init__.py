@@ -1,0 +1,140 @@
+"""Named strategies: each assembles S, E and F, and holds no mathematics.
+
+By what they know: nothing of the losses (`scale_free`), their range (`known_range`,
+`data_dependent`), a moment (`heavy_tailed`), all of them after each round (`full_information`).
+`controls` are what to compare with.
+"""
+
+from collections.abc import Callable
+
+from sfmab_jax.base import Bandit
+from sfmab_jax.strategies.controls import (
+    epsilon_greedy,
+    fixed_arm,
+    follow_the_leader_on_estimates,
+    ucb1,
+    uniform,
+)
+from sfmab_jax.strategies.data_dependent import (
+    broad,
+    broad_increasing_horizon,
+    broad_optimistic,
+    green_horizon,
+    log_barrier_horizon,
+)
+from sfmab_jax.strategies.full_information import (
+    ada_ftrl_log_barrier,
+    ada_ftrl_tsallis,
+    ada_hedge,
+    follow_the_leader,
+    hedge,
+    hedge_horizon,
+)
+from sfmab_jax.strategies.heavy_tailed import ada_tinf_horizon, htinf, uni_inf_horizon
+from sfmab_jax.strategies.known_range import (
+    exp3,
+    exp3_gamma_horizon,
+    exp3_horizon,
+    exp3_ix,
+    exp3_ix_horizon,
+    exp3_p_horizon,
+    exp3_plus_plus,
+    exp3_side_information,
+    poly_inf_horizon,
+    tsallis_inf,
+    tsallis_inf_rv,
+)
+from sfmab_jax.strategies.scale_free import (
+    ahb,
+    ahb_published_code,
+    bandit_ada_ftrl_tsallis,
+    bandit_ada_ftrl_tsallis_proxy,
+    scale_free,
+)
+
+__all__ = [
+    "STRATEGIES",
+    "ada_ftrl_log_barrier",
+    "ada_ftrl_tsallis",
+    "ada_hedge",
+    "ada_tinf_horizon",
+    "ahb",
+    "ahb_published_code",
+    "bandit_ada_ftrl_tsallis",
+    "bandit_ada_ftrl_tsallis_proxy",
+    "broad",
+    "broad_increasing_horizon",
+    "broad_optimistic",
+    "epsilon_greedy",
+    "exp3",
+    "exp3_gamma_horizon",
+    "exp3_horizon",
+    "exp3_ix",
+    "exp3_ix_horizon",
+    "exp3_p_horizon",
+    "exp3_plus_plus",
+    "exp3_side_information",
+    "fixed_arm",
+    "follow_the_leader",
+    "follow_the_leader_on_estimates",
+    "green_horizon",
+    "hedge",
+    "hedge_horizon",
+    "htinf",
+    "log_barrier_horizon",
+    "poly_inf_horizon",
+    "scale_free",
+    "tsallis_inf",
+    "tsallis_inf_rv",
+    "ucb1",
+    "uni_inf_horizon",
+    "uniform",
+]
+
+# Every named strategy with its default parameters, for listings and contract tests.
+STRATEGIES: dict[str, Callable[..., Bandit]] = {
+    make.__name__: make
+    for make in (
+        # Scale-free.
+        scale_free,
+        ahb,
+        ahb_published_code,
+        bandit_ada_ftrl_tsallis,
+        bandit_ada_ftrl_tsallis_proxy,
+        # Known range.
+        exp3,
+        exp3_horizon,
+        exp3_gamma_horizon,
+        exp3_p_horizon,
+        exp3_ix,
+        exp3_ix_horizon,
+        exp3_plus_plus,
+        exp3_side_information,
+        poly_inf_horizon,
+        tsallis_inf,
+        tsallis_inf_rv,
+        # Data-dependent.
+        log_barrier_horizon,
+        green_horizon,
+        broad,
+        broad_increasing_horizon,
+        broad_optimistic,
+        # Heavy tails.
+        htinf,
+        ada_tinf_horizon,
+        uni_inf_horizon,
+        # Full information.
+        hedge,
+        hedge_horizon,
+        ada_hedge,
+        ada_ftrl_log_barrier,
+        ada_ftrl_tsallis,
+        follow_the_leader,
+        # Controls.
+        uniform,
+        fixed_arm,
+        follow_the_leader_on_estimates,
+        epsilon_greedy,
+        ucb1,
+    )
+}

@@ -1,0 +1,238 @@
+"""Bandit strategies for losses in [0, G], G given as ``scale``."""
+
+from collections.abc import Callable
+
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax import estimation, full_information, potentials, sampling, schedules
+from sfmab_jax.base import Bandit
+from sfmab_jax.checks import check_number, check_probability
+from sfmab_jax.compose import compose
+from sfmab_jax.potentials.square_root import square_root, tsallis_of
+
+__all__ = [
+    "exp3",
+    "exp3_gamma_horizon",
+    "exp3_horizon",
+    "exp3_ix",
+    "exp3_ix_horizon",
+    "exp3_p_horizon",
+    "exp3_plus_plus",
+    "exp3_side_information",
+    "poly_inf_horizon",
+    "tsallis_inf",
+    "tsallis_inf_rv",
+]
+
+
+def exp3(scale: Array | float = 1.0) -> Bandit:
+    """Bubeck and Cesa-Bianchi, "Regret Analysis of ... Bandit Problems" (2012): Exp3, any-time.
+
+    p_{t+1} proportional to exp(-eta_t sum_{s<=t} l~_s), importance-weighted losses, eta_t =
+    sqrt(ln n / (t n)) / G. The expected regret is at most 2 G sqrt(T n ln n) (Theorem 3.1).
+    """
+    return _exponential_weights(Partial(schedules.exp3_rate, _checked(scale)))
+
+
+def exp3_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
+    """Bubeck and Cesa-Bianchi, "Regret Analysis of ... Bandit Problems" (2012): Exp3 for known T.
+
+    As `exp3` with eta = sqrt(2 ln n / (n T)) / G. The expected regret is at most
+    G sqrt(2 T n ln n) (Theorem 3.1).
+    """
+    rate = Partial(schedules.exp3_horizon_rate, _rounds(num_rounds), _checked(scale))
+    return _exponential_weights(rate)
+
+
+def exp3_gamma_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
+    """Auer, Cesa-Bianchi, Freund and Schapire (2002): Exp3 as first published, for known T.
+
+    On gains x = 1 - l/G: p' = (1 - g) w / sum(w) + g/n, w_i grows by the factor exp(g x~_i / n),
+    x~ the importance-weighted gain, g = min(1, sqrt(n ln n / ((e - 1) T))). The expected regret
+    is at most 2 sqrt(e - 1) G sqrt(T n ln n) (Corollary 3.2, with T as the bound on the best
+    gain).
+    """
+    scale, num_rounds = _checked(scale), _rounds(num_rounds)
+    return compose(
+        sampling.scheduled(Partial(schedules.auer_exploration, num_rounds)),
+        estimation.gain_weighted(scale),
+        full_information.ftrl_by_arms(
+            potentials.negative_entropy(), Partial(schedules.auer_rate, num_rounds, scale)
+        ),
+    )
+
+
+def exp3_p_horizon(
+    num_rounds: Array | float = 10_000,
+    failure: Array | float = 0.05,
+    scale: Array | float = 1.0,
+) -> Bandit:
+    """Auer et al. (2002), as in Bubeck and Cesa-Bianchi (2012), Theorem 3.3: Exp3.P, for known T.
+
+    On gains g = 1 - l/G: g~_i = (g_i [i = i_t] + b) / p'_i, p' = (1 - g) softmax(eta G~) + g/n,
+    b = sqrt(ln(n / delta) / (n T)), eta = 0.95 sqrt(ln n / (n T)), g = 1.05 sqrt(n ln n / T) (at
+    most 1/2 here). With probability 1 - delta the regret is at most
+    5.15 G sqrt(T n ln(n / delta)). The constants are the survey's; those of 2002 differ.
+
+    Args:
+      num_rounds: T.
+      failure: delta.
+      scale: G.
+    """
+    check_probability("failure", failure)
+    scale, num_rounds = _checked(scale), _rounds(num_rounds)
+    return compose(
+        sampling.scheduled(Partial(schedules.exp3_p_exploration, num_rounds)),
+        estimation.gain_weighted(scale, Partial(schedules.exp3_p_bonus, num_rounds, failure)),
+        full_information.ftrl_by_arms(
+            potentials.negative_entropy(), Partial(schedules.exp3_p_rate, num_rounds, scale)
+        ),
+    )
+
+
+def exp3_ix(scale: Array | float = 1.0) -> Bandit:
+    """Neu, "Explore No More" (2015): Exp3-IX, any-time.
+
+    l~_t(i) = l_t(i) [i = i_t] / (p_t(i) + g_t), p_t proportional to exp(-eta_t sum_{s<t} l~_s),
+    eta_t = 2 g_t = sqrt(ln n / (n t)), over G. The regret is O(G sqrt(T n ln n)) with high
+    probability, for all levels at once (Corollary 1).
+    """
+    return _exponential_weights(
+        Partial(schedules.implicit_rate, _checked(scale)),
+        estimation.implicit_exploration(schedules.implicit_bias),
+    )
+
+
+def exp3_ix_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
+    """Neu, "Explore No More" (2015): Exp3-IX for known T.
+
+    As `exp3_ix` with eta = 2 g = sqrt(2 ln n / (n T)), over G (Theorem 1): the regret is
+    O(G sqrt(T n ln n)) with high probability.
+    """
+    scale, num_rounds = _checked(scale), _rounds(num_rounds)
+    return _exponential_weights(
+        Partial(schedules.implicit_horizon_rate, num_rounds, scale),
+        estimation.implicit_exploration(Partial(schedules.implicit_horizon_bias, num_rounds)),
+    )
+
+
+def exp3_plus_plus(
+    alpha: Array | float = 3.0, beta: Array | float = 256.0, scale: Array | float = 1.0
+) -> Bandit:
+    """Seldin and Lugosi (2017), after Seldin and Slivkins (2014): Exp3++.
+
+    Exponential weights with eta_t = sqrt(ln n / (t n)) / 2 on importance-weighted losses, and
+    exploration e_t(a) = min(1/(2n), eta_t, beta ln t / (t D_t(a)^2)) of arm a, D_t(a) a lower
+    bound on its gap: see `sampling.gap_exploration`. The expected regret is at most
+    4 G sqrt(T n ln n), and O(sum_a (ln T)^2 / gap_a) for independent losses. Here no round is set
+    aside to play each arm once: an arm not played has the confidence interval [0, G].
+    """
+    scale = _checked(scale)
+    return compose(
+        sampling.gap_exploration(alpha, beta, scale),
+        estimation.importance_weighted(),
+        full_information.ftrl_by_arms(
+            potentials.negative_entropy(), Partial(schedules.exp3_plus_plus_rate, scale)
+        ),
+    )
+
+
+def exp3_side_information(
+    centre: Array | float | Callable[[Array], Array] = 0.5, spread: Array | float = 1.0
+) -> Bandit:
+    """Cesa-Bianchi and Shamir, "Bandit Regret Scaling with the Effective Loss Range" (2018).
+
+    Exp3 on l_t - m_t, m_t side information with |l_t(i) - m_t| <= spread for all i:
+    l~_t(i) = (l_t(i) - m_t) [i = i_t] / p'_t(i) + m_t. The idea is theirs; the constants are set
+    here: g_t = min(1/2, sqrt(n ln n / t)) of uniform exploration and eta_t = g_t / (n spread), so
+    that |eta (l~ - m)| <= 1 always, which gives an expected regret of O(spread sqrt(T n ln n))
+    whatever the losses' own size.
+
+    Args:
+      centre: m, a number, or a function of the round t = 1, 2, ... that gives m_t.
+      spread: the effective range.
+    """
+    check_number("spread", spread, positive=True)
+    return compose(
+        sampling.scheduled(schedules.side_information_exploration),
+        estimation.centred(centre),
+        full_information.ftrl_by_arms(
+            potentials.negative_entropy(), Partial(schedules.side_information_rate, spread)
+        ),
+    )
+
+
+def poly_inf_horizon(
+    num_rounds: Array | float = 10_000, q: Array | float = 2.0, scale: Array | float = 1.0
+) -> Bandit:
+    """Audibert and Bubeck, "Minimax Policies for ... Bandits" (2009): INF with a power, known T.
+
+    p_i = (eta (L~_i - x))^(-q), x < min(L~) such that sum(p) = 1. For q = 2, eta = sqrt(2/T) / G
+    as published, and the expected regret is at most 2 G sqrt(2 n T). For other q > 1, with
+    c = 1 - 1/q, eta = sqrt(2 (1/c - 1) n^(1 - 2c) / T) / G, the minimiser here of
+    n^(1 - c) / (c eta) + eta T n^c / (2 (1 - c)), which agrees at q = 2.
+    """
+    check_number("q", q, positive=True)
+    if not isinstance(q, Array) and q <= 1:
+        raise ValueError(f"q is {q}; the power of INF is above 1")
+    power = 1 - 1 / q
+    rate = Partial(schedules.inf_horizon_rate, power, _rounds(num_rounds), _checked(scale))
+    return compose(
+        sampling.as_played(),
+        estimation.importance_weighted(),
+        full_information.ftrl_by_arms(tsallis_of(power), rate),
+    )
+
+
+def tsallis_inf(power: Array | float = 0.5, scale: Array | float = 1.0) -> Bandit:
+    """Zimmert and Seldin, "Tsallis-INF" (2021), with importance weighting.
+
+    w_i = 4 (eta_t (L~_i - x))^(-2), sum(w) = 1, eta_t = 2 / sqrt(t), over G. The expected regret
+    is at most 4 G sqrt(n T) + 1, and logarithmic for stochastic losses with a gap (Theorem 1). For
+    powers other than 1/2 the regulariser is -sum(x^c) with rate
+    sqrt(c (1 - c) n^(1 - 2c) / t) / G, chosen here to agree at 1/2.
+    """
+    return compose(
+        sampling.as_played(),
+        estimation.importance_weighted(),
+        full_information.ftrl_by_arms(
+            tsallis_of(power), Partial(schedules.inf_rate, power, _checked(scale))
+        ),
+    )
+
+
+def tsallis_inf_rv(scale: Array | float = 1.0) -> Bandit:
+    """Zimmert and Seldin, "Tsallis-INF" (2021), with reduced variance.
+
+    As `tsallis_inf` with eta_t = 4 / sqrt(t), over G, and
+    l~_t(i) = (l_t(i) - B_t(i)) [i = i_t] / w_t(i) + B_t(i) for every arm i,
+    B_t(i) = (G/2) [w_t(i) >= eta_t^2]. The expected regret is at most
+    2 G sqrt(n T) + O(n ln T) (Theorem 1).
+    """
+    scale = _checked(scale)
+    return compose(
+        sampling.as_played(),
+        estimation.reduced_variance(schedules.reduced_variance_threshold, scale),
+        full_information.ftrl_by_arms(
+            square_root(), Partial(schedules.reduced_variance_rate, scale)
+        ),
+    )
+
+
+def _exponential_weights(rate, estimator=None) -> Bandit:
+    return compose(
+        sampling.as_played(),
+        estimation.importance_weighted() if estimator is None else estimator,
+        full_information.ftrl_by_arms(potentials.negative_entropy(), rate),
+    )
+
+
+def _checked(scale: Array | float) -> Array | float:
+    check_number("scale", scale, positive=True)
+    return scale
+
+
+def _rounds(num_rounds: Array | float) -> Array | float:
+    check_number("num_rounds", num_rounds, positive=True)
+    return num_rounds

@@ -1,0 +1,130 @@
+"""Strategies that are told nothing about the size of the losses.
+
+Left out, as only abstracts were at hand: UMAB-NN, UMAB-G, SCB, SFBanker, SFD-TINF, SFD-LBINF.
+"""
+
+import math
+from typing import Literal
+
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax import estimation, full_information, potentials, sampling, schedules
+from sfmab_jax.base import Bandit
+from sfmab_jax.checks import check_number, check_probability
+from sfmab_jax.compose import compose
+from sfmab_jax.potentials.square_root import square_root
+
+__all__ = [
+    "ahb",
+    "ahb_published_code",
+    "bandit_ada_ftrl_tsallis",
+    "bandit_ada_ftrl_tsallis_proxy",
+    "scale_free",
+]
+
+
+def scale_free(
+    exploration: Literal["adaptive", "decaying"] = "adaptive",
+    alpha: Array | float | None = None,
+    beta: Array | float = 1.0,
+) -> Bandit:
+    """Putta and Agrawal, "Scale-Free Adversarial Multi Armed Bandits" (2022): Algorithm 1.
+
+    Log-barrier AdaFTRL on importance-weighted losses, mixed with the uniform law. With n arms,
+    L_inf the largest loss, L_1 and L_2 the sums of the losses' 1-norms and squared 2-norms, the
+    expected regret is O~(sqrt(n L_2) + L_inf sqrt(n T)) with decaying exploration (option 1) and
+    O~(sqrt(n L_2) + L_inf sqrt(n L_1)) with adaptive exploration (option 2).
+
+    Args:
+      exploration: "adaptive" (option 2) or "decaying" (option 1).
+      alpha: of the learning rate alpha / (beta + sum of mixability gaps); None means n.
+      beta: likewise, in units of loss.
+    """
+    schemes = {"adaptive": sampling.adaptive, "decaying": sampling.decaying}
+    if exploration not in schemes:
+        raise ValueError(f"exploration is {exploration!r}; choose 'adaptive' or 'decaying'")
+    check_number("beta", beta, positive=True)
+    return compose(
+        schemes[exploration](),
+        estimation.importance_weighted(),
+        full_information.ada_ftrl(potentials.log_barrier(), alpha, beta),
+    )
+
+
+def ahb(decay: Array | float = 0.5) -> Bandit:
+    """Hadiji and Stoltz, "Adaptation to the Range in K-Armed Bandits" (2023): AHB.
+
+    AdaHedge for bandits with extra exploration. Each arm is played once; C is the mean of those n
+    losses. From round n + 1 on, l~_t(i) = (l_t(i) - C) [i = i_t] / p'_t(i), p'_t =
+    (1 - g_t) q_t + g_t / n with q_t proportional to exp(-eta L~), eta = ln n / sum_s M_s (infinite
+    at first), the gaps M taken at q, and g_t = min(1/2, sqrt(5 (1 - a) n ln n) / t^a).
+
+    The play is exactly invariant under shifts and positive factors of all losses. For a = 1/2 the
+    expected regret is O((M - m) sqrt(n T ln n)) for losses in an unknown range [m, M]. Constants
+    as in the paper; the code its authors published has others, see `ahb_published_code`.
+
+    Args:
+      decay: a, between 0 and 1.
+    """
+    check_probability("decay", decay)
+    return compose(
+        sampling.each_arm_first(
+            sampling.scheduled(Partial(schedules.ahb_exploration, decay)),
+        ),
+        estimation.centred_on_mean(),
+        full_information.ada_ftrl(potentials.negative_entropy(), math.log, beta=0.0),
+    )
+
+
+def ahb_published_code() -> Bandit:
+    """Hadiji and Stoltz's published code for AHB (2020), which differs from their paper.
+
+    As `ahb`, but C is the smallest of the first n - 1 losses (the largest payoff), round n is
+    already an ordinary observation, though of a given arm, and g_t = min(1/2,
+    sqrt(10 n ln n / (t - 1))). An earlier version of the code took the mean of n losses. The bound
+    has the same order.
+    """
+    return compose(
+        sampling.each_arm_first(sampling.scheduled(schedules.ahb_code_exploration)),
+        estimation.centred_on_best(),
+        full_information.ada_ftrl(potentials.negative_entropy(), math.log, beta=0.0),
+    )
+
+
+def bandit_ada_ftrl_tsallis(lowest: Array | float = 0.0) -> Bandit:
+    """Hadiji and Stoltz's published code (2020): AdaFTRL-Tsallis on importance-weighted losses.
+
+    With Psi = -2 sum(sqrt(x)): eta_t = (2 sqrt(n) - 2) / sum_{s<=t} M_s(eta_{s-1}), infinite at
+    first, M the exact mixability gap; p_{t+1} = argmin Psi(q) + eta_t L~.q, no exploration. For
+    losses of unknown scale above a known lowest value; the expected regret is of order
+    max(l) sqrt(n T) there, up to constants that the code does not give.
+
+    Args:
+      lowest: the smallest loss possible; l - lowest is importance weighted.
+    """
+    return compose(
+        sampling.as_played(),
+        estimation.centred(lowest),
+        full_information.ada_ftrl(square_root(), _root_less_one, beta=0.0),
+    )
+
+
+def bandit_ada_ftrl_tsallis_proxy() -> Bandit:
+    """Hadiji and Stoltz's published code (2020): AdaFTRL-Tsallis with a proxy for the gap.
+
+    As `bandit_ada_ftrl_tsallis` for losses that are not negative, with min(l, eta l^2 / sqrt(p)),
+    l = l_t(i_t) and p = p'_t(i_t), in place of the mixability gap, which it bounds.
+    """
+    return compose(
+        sampling.as_played(),
+        estimation.importance_weighted(),
+        full_information.ada_ftrl(
+            square_root(), _root_less_one, beta=0.0, gap=full_information.proxy_gap
+        ),
+    )
+
+
+def _root_less_one(num_arms: int) -> float:
+    """Half of 2 sqrt(n) - 2: Psi is twice the regulariser here, so eta is halved."""
+    return math.sqrt(num_arms) - 1
