@@ -7,7 +7,7 @@ from jax.tree_util import Partial
 from sfmab_jax.mixability import power_stability
 from sfmab_jax.potentials.base import Potential, num_newton_steps
 from sfmab_jax.potentials.power import tsallis
-from sfmab_jax.simplex import newton_root
+from sfmab_jax.simplex import monotone_root
 
 __all__ = ["square_root", "tsallis_of"]
 
@@ -73,13 +73,13 @@ def _root(gaps: Array) -> Array:
 
     lowest = jnp.full_like(gaps[0], -0.5 * len(gaps) ** 0.5)
     highest = jnp.full_like(gaps[0], -0.5)
-    return newton_root(gaps, value_and_slope, _step, lowest, highest, num_newton_steps(gaps))
+    return monotone_root(gaps, value_and_slope, _step, lowest, highest, num_newton_steps(gaps))
 
 
-def _shrink(z: Array, ratio: Array) -> tuple[Array, Array]:
-    """(1 + z)^(-2) and 1 less that."""
+def _shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:
+    """(1 + z)^(-2), 1 less that, and 1 / (1 + z)."""
     kept = 1 / ratio
-    return kept * kept, z * kept * (1 + kept)
+    return kept * kept, z * kept * (1 + kept), kept
 
 
 def _stability(play: Array, dual_loss: Array) -> Array:
