@@ -33,6 +33,8 @@ Examples:
 
 `sfmab run --losses sparse --rounds 100000 --seeds 4096 --exploration adaptive`
 
+`sfmab run --strategies scale_free,ahb,tsallis_inf --losses bernoulli,switching --scales 1`
+
 `sfmab run --arms 50 --scales 1e-6,1,1e6 --dtype float64 --output wide.png`
 """
 
@@ -91,7 +93,7 @@ def run(
     families = _choices("losses", losses, sf.losses.LOSSES)
     chosen = _choices("strategies", strategies, sf.strategies.STRATEGIES)
     factors = [_number("scales", text) for text in _split("scales", scales)]
-    bandits = dict(_bandits(chosen, exploration))
+    bandits = dict(_bandits(chosen, exploration, rounds))
     _check_output(output)
     console = Console()
     cells: dict[tuple[str, str], Any] = {}
@@ -100,7 +102,7 @@ def run(
     for (family, make), scale in itertools.product(families.items(), factors):
         results: Any = sf.simulate(
             {name: bandit for name, (bandit, _) in bandits.items()},
-            _sequence(make, arms, rounds, scale),
+            make(num_arms=arms, scale=scale, **_horizon(make, rounds)),
             num_rounds=rounds,
             num_seeds=seeds,
             seed=seed,
@@ -171,7 +173,7 @@ def losses_(
     ((_, make),) = _choices("losses", name, sf.losses.LOSSES).items()
     if plot:
         _check_output(output)
-    sequence = _sequence(make, arms, rounds, scale)
+    sequence = make(num_arms=arms, scale=scale, **_horizon(make, rounds))
     measured = sf.hardness(sequence, num_rounds=rounds, seed=seed)
     print(f"{name}: {inspect.getdoc(make)}\n")
     table = Table(
@@ -189,10 +191,9 @@ def losses_(
         print(f"Wrote {output}")
 
 
-def _sequence(make: Any, arms: int, rounds: int, scale: float) -> Any:
-    """A family's sequence; those that depend on the number of rounds are told it."""
-    needs_rounds = "num_rounds" in inspect.signature(make).parameters
-    return make(num_arms=arms, scale=scale, **({"num_rounds": rounds} if needs_rounds else {}))
+def _horizon(make: Any, rounds: int) -> dict[str, int]:
+    """The number of rounds, for families and strategies that are told it."""
+    return {"num_rounds": rounds} if "num_rounds" in inspect.signature(make).parameters else {}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -256,7 +257,7 @@ def _number(option: str, text: str) -> float:
         raise ValueError(f"--{option} has {text!r}; give numbers separated by commas") from None
 
 
-def _bandits(chosen: dict[str, Any], exploration: str) -> Iterable[tuple[str, tuple]]:
+def _bandits(chosen: dict[str, Any], exploration: str, rounds: int) -> Iterable[tuple[str, tuple]]:
     """Names with bandits; scale_free once for each exploration option asked for."""
     options = ("adaptive", "decaying") if exploration == "both" else (exploration,)
     for name, make in chosen.items():
@@ -264,7 +265,7 @@ def _bandits(chosen: dict[str, Any], exploration: str) -> Iterable[tuple[str, tu
             for option in options:
                 yield f"{name} {option}", (make(exploration=option), option)
         else:
-            yield name, (make(), None)
+            yield name, (make(**_horizon(make, rounds)), None)
 
 
 def _check_output(output: Path) -> None:
