@@ -82,8 +82,8 @@ def grid(cells: "Mapping[tuple[str, str], Mapping[str, Result]]"):
 
     families = list(dict.fromkeys(family for family, _ in cells))
     scales = list(dict.fromkeys(scale for _, scale in cells))
-    size = (3.4 * len(scales) + 0.6, 2.6 * len(families) + 0.7)
-    figure = Figure(figsize=size, layout="constrained")
+    width = max(3.4 * len(scales) + 0.6, 5.5)
+    figure = Figure(figsize=(width, 2.6 * len(families) + 0.9), layout="constrained")
     panels = figure.subplots(len(families), len(scales), sharex=True, sharey="row", squeeze=False)
     for (family, scale), results in cells.items():
         axes = panels[families.index(family)][scales.index(scale)]
@@ -94,7 +94,9 @@ def grid(cells: "Mapping[tuple[str, str], Mapping[str, Result]]"):
     for row in panels:
         row[0].set_ylabel("regret / scale")
     handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    # As many columns as fit: a letter is about 0.08 inches wide.
+    columns = max(1, int(width / (0.08 * max(map(len, labels)) + 0.7)))
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
     return figure
 
 
@@ -107,8 +109,8 @@ def losses(sequence: "LossSequence", *, num_rounds: int, seed: int = 0, num_colu
     Returns:
       The Matplotlib figure.
     """
-    import matplotlib.pyplot as plt
     from matplotlib.colors import Normalize, SymLogNorm
+    from matplotlib.figure import Figure
 
     columns = min(num_columns, num_rounds)
     sums, count = np.zeros((columns, sequence.num_arms)), 0
@@ -121,9 +123,8 @@ def losses(sequence: "LossSequence", *, num_rounds: int, seed: int = 0, num_colu
     rounds = np.cumsum(sizes)
     relative = np.cumsum(sums - sums.mean(axis=1, keepdims=True), axis=0)
 
-    figure, (above, below) = plt.subplots(
-        2, 1, figsize=(6.4, 5.6), sharex=True, layout="constrained"
-    )
+    figure = Figure(figsize=(6.4, 5.6), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True)
     largest = np.abs(averages).max() or 1.0
     typical = np.median(np.abs(averages)[averages != 0]) if averages.any() else 1.0
     lowest = 0.0 if averages.min() >= 0 else -largest
