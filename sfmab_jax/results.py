@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from sfmab_jax import statistics
+from sfmab_jax.base import Bandit
 from sfmab_jax.norms import Norms
 
 __all__ = ["Result", "Results", "load"]
@@ -37,6 +38,7 @@ class Result:
       seconds: wall time of the whole simulation, compilation included.
       unit: what the strategies saw as a loss of 1. Not 1 only for losses above 1e6 or below 1e-6.
       records: what ``record`` returned, leaves [K, S, C, ...]; states count losses in ``unit``.
+      bandit: the strategy itself; files do not keep it.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Result:
     seconds: float
     unit: float = 1.0
     records: Any = field(default=())
+    bandit: Bandit | None = None
 
     def samples(self, kind: Kind = "expected") -> np.ndarray:
         """``expected_regret`` or ``regret``, by name."""

@@ -123,7 +123,7 @@ def _simulate(games: Games, named, record, progress, one: bool) -> Result | Resu
     results = {}
     shape = (games.num_sequences, games.num_seeds, -1)
     best = norms.best[:, None, :]
-    for number, name in enumerate(named):
+    for number, (name, bandit) in enumerate(named.items()):
         mine = blocks[number * games.num_blocks : (number + 1) * games.num_blocks]
         results[name] = Result(
             name=name,
@@ -141,6 +141,7 @@ def _simulate(games: Games, named, record, progress, one: bool) -> Result | Resu
                 lambda *leaves: np.concatenate(leaves).reshape(*shape[:2], *leaves[0].shape[1:]),
                 *[b.records for b in mine],
             ),
+            bandit=bandit,
         )
     return results["strategy"] if one else Results(results)
 
