@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sfmab_jax.base import Bandit, BanditState, with_static_functions
+from sfmab_jax.certificate import Certificate, certificate_from_rows, watch
 from sfmab_jax.checks import check_integer
 from sfmab_jax.engine import Games, chunk_rounds_for, measure_losses, play_games
 from sfmab_jax.losses import LossSequence, as_loss_sequence
@@ -34,6 +35,7 @@ def simulate(
     checkpoints: int | Sequence[int] = 64,
     dtype: Any = jnp.float32,
     record: Callable[[BanditState], Any] | None = None,
+    certificate: bool = False,
     progress: bool | None = None,
     devices: Sequence[Any] | None = None,
     chunk_rounds: int | None = None,
@@ -56,6 +58,8 @@ def simulate(
       dtype: float32, or float64 when JAX has it enabled.
       record: ``record(state)`` of one game, kept at the checkpoints; for instance
         ``lambda state: state.full_information.learning_rate``.
+      certificate: whether to follow the pathwise certificates of log-barrier AdaFTRL, see
+        `sfmab_jax.certificate`; ``result.certificate`` then holds them.
       progress: whether to show a progress bar; None shows one in a terminal when it takes long.
       devices: JAX devices to spread the games over; by default all local devices.
       chunk_rounds: rounds in one call of the compiled program.
@@ -99,18 +103,20 @@ def simulate(
     )
     if record is not None and not callable(record):
         raise ValueError(f"record is {record!r}; give a function of the bandit's state, or None")
-    return _simulate(games, named, record, progress, one=isinstance(strategies, Bandit))
+    watches = {name: watch(bandit) if certificate else None for name, bandit in named.items()}
+    one = isinstance(strategies, Bandit)
+    return _simulate(games, named, record, watches, progress, one)
 
 
-def _simulate(games: Games, named, record, progress, one: bool) -> Result | Results:
+def _simulate(games: Games, named, record, watches, progress, one: bool) -> Result | Results:
     """Plays what has been checked."""
     kept = None if record is None else with_static_functions(record)
     bar = Progress(games.num_games * games.num_rounds * len(named), progress)
     jobs: list[Callable[[threading.Event], Any]] = [partial(measure_losses, games)]
-    for bandit in named.values():
-        bandit = with_static_functions(bandit)
+    for name, bandit in named.items():
+        static = with_static_functions(bandit)
         for block in range(games.num_blocks):
-            jobs.append(partial(play_games, games, bandit, kept, block, bar.advance))
+            jobs.append(partial(play_games, games, static, kept, watches[name], block, bar.advance))
     try:
         with bar:
             norms, *blocks = run_jobs(jobs, games.devices, bar.show)
@@ -142,8 +148,16 @@ def _simulate(games: Games, named, record, progress, one: bool) -> Result | Resu
                 *[b.records for b in mine],
             ),
             bandit=bandit,
+            certificate=None if watches[name] is None else _certificate(mine, games),
         )
     return results["strategy"] if one else Results(results)
+
+
+def _certificate(blocks, games: Games) -> Certificate:
+    """Of all games of one strategy."""
+    rows = np.concatenate([block.watched for block in blocks])
+    rows = rows.reshape(games.num_sequences, games.num_seeds, *rows.shape[1:])
+    return certificate_from_rows(rows, games.losses.num_arms, games.unit)
 
 
 def _checked_dtype(dtype: Any) -> np.dtype:

@@ -1,5 +1,5 @@
 """What the paper proves, as functions of numbers a simulation measures."""
 
-from sfmab_jax.theory import bounds, guarantees, textbook
+from sfmab_jax.theory import bounds, certificates, guarantees, textbook
 
-__all__ = ["bounds", "guarantees", "textbook"]
+__all__ = ["bounds", "certificates", "guarantees", "textbook"]
