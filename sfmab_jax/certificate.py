@@ -91,27 +91,37 @@ def watch(bandit: Bandit) -> Watch:
 def certificate_from_rows(rows: np.ndarray, num_arms: int, unit: float) -> Certificate:
     """From the rows [..., R] kept at the checkpoints, counted in ``unit``."""
     columns = np.moveaxis(rows.astype(np.float64), -1, 0)
-    parts, (sampling, violations, worst) = _Parts(*columns[:-3]), columns[-3:]
+    parts: Any = _Parts(*columns[:-3])
+    sampling, violations, worst = columns[-3:]
     comparator = parts.refined + parts.kept
     excess = parts.mean - parts.best
     vertex = parts.best + least_vertex_cost(excess, 1 / parts.rate, num_arms, np)
     ratio = np.maximum(excess / np.maximum(parts.factor, np.finfo(np.float64).tiny), 1)
     logs = np.minimum(excess, parts.factor) + parts.factor * np.log(ratio)
     star = parts.best + parts.constant + logs - parts.gaps
-    spared = (parts.refined, comparator, comparator + vertex - parts.above)
-    spared = (*spared, comparator + star - parts.above)
-    totals = (*spared, parts.estimated, sampling)
-    return Certificate(*(unit * column for column in totals), violations, worst)
+    return Certificate(
+        refined=unit * parts.refined,
+        comparator=unit * comparator,
+        epsilon=unit * (comparator + vertex - parts.above),
+        star=unit * (comparator + star - parts.above),
+        estimated=unit * parts.estimated,
+        sampling=unit * sampling,
+        violations=violations,
+        worst=worst,
+    )
 
 
 def _check(bandit: Bandit) -> None:
     """Refuses strategies for which the certificates are not proved."""
-    wanted: Any = (importance_weighted(), ada_ftrl(log_barrier()).update.args[0])
+    update: Any = bandit.update
+    wanted: Any = ada_ftrl(log_barrier())
     try:
-        _, estimation, full_information = bandit.update.args[0]  # type: ignore[attr-defined]
-        given = (estimation, full_information.update.args[0])
-        known = jax.tree.structure(given) == jax.tree.structure(wanted)
-        known &= full_information.init.func is ada_ftrl(log_barrier()).init.func  # type: ignore
+        _, estimation, given = update.args[0]
+        structures: list[Any] = [
+            jax.tree.structure((scheme, follower.update.args[0]))
+            for scheme, follower in ((estimation, given), (importance_weighted(), wanted))
+        ]
+        known = structures[0] == structures[1] and given.update.func is wanted.update.func
     except (AttributeError, IndexError, TypeError, ValueError):
         known = False
     if not known:

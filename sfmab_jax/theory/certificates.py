@@ -3,7 +3,7 @@
 A certificate bounds the estimated regret on every path, and the true regret in expectation.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +74,7 @@ class Row(NamedTuple):
 
 
 def certified_families(
-    families: Mapping[str, Callable[..., Any]] = LOSSES,
+    families: Mapping[str, Any] = LOSSES,
     *,
     num_arms: int = 5,
     num_rounds: int = 1000,
