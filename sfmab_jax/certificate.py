@@ -11,7 +11,7 @@ sum_t l~_t.(p_t - 1^i) is at most, strongest first,
                      + sqrt(sum p_t.l~_t^2) (n log(1/epsilon)/sqrt(alpha) + sqrt(alpha))
                      + epsilon D_i],  s = max |l~_t|
 
-(section 6 of the paper with Theorem 5; the first two are sharper than the paper). What each has
+(section 6 of the paper with Theorem 8; the first two are sharper than the paper). What each has
 to spare, the certificate less the estimated regret, grows with L(i), and for the first two it
 does not depend on i at all: checked at the leader, each is checked for every arm.
 """
