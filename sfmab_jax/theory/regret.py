@@ -58,13 +58,11 @@ def vertex(num_arms: int, arm: int, epsilon: float) -> np.ndarray:
 
 def size(trajectory: Trajectory, potential: Potential) -> float:
     """sum |l~_t| + max |Phi_t|: what slacks are measured against."""
-    values = [optimal_value(potential, p, eta, total) for p, eta, total in _points(trajectory)]
+    values = optimal_value(
+        potential, trajectory.play, trajectory.learning_rate, trajectory.cumulative
+    )
     total = np.abs(trajectory.estimates).sum() + np.max(np.abs(values))
     return float(total + 1 / trajectory.learning_rate.min())
-
-
-def _points(trajectory: Trajectory):
-    return zip(trajectory.play, trajectory.learning_rate, trajectory.cumulative)
 
 
 def regret(trajectory: Trajectory, comparator: np.ndarray) -> float:
@@ -133,21 +131,20 @@ def optimality(potential: Potential, trajectory: Trajectory) -> np.ndarray:
     return difference / (1 + sizes + np.take_along_axis(sizes, leader, axis=-1))
 
 
-def optimal_value(potential: Potential, point, rate, total) -> float:
-    """Phi(eta) = min_u F(u)/eta + L.u, from the point where it is attained."""
-    lead = total.min()
-    return float(regularizer(potential, point) / rate + np.sum(point * (total - lead)) + lead)
+def optimal_value(
+    potential: Potential, point: np.ndarray, rate: np.ndarray, total: np.ndarray
+) -> np.ndarray:
+    """Phi(eta) = min_u F(u)/eta + L.u, from the points [..., n] where it is attained."""
+    lead = total.min(axis=-1)
+    above = (point * (total - lead[..., None])).sum(axis=-1)
+    return regularizer(potential, point) / rate + above + lead
 
 
 def value_steps(potential: Potential, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
     """Phi_t(eta_{t-1}) and Phi_t(eta_t) for t = 1 ... T, [T] each."""
     totals, rates = trajectory.cumulative[1:], trajectory.learning_rate
-    before = zip(trajectory.maximiser, rates[:-1], totals)
-    after = zip(trajectory.play[1:], rates[1:], totals)
-    return (
-        np.array([optimal_value(potential, *now) for now in before]),
-        np.array([optimal_value(potential, *now) for now in after]),
-    )
+    before = optimal_value(potential, trajectory.maximiser, rates[:-1], totals)
+    return before, optimal_value(potential, trajectory.play[1:], rates[1:], totals)
 
 
 def value_identity(potential: Potential, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:

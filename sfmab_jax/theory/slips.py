@@ -17,6 +17,7 @@ from sfmab_jax.theory.trajectories import follow_losses
 __all__ = ["SLIPS"]
 
 _BARRIER = potentials.log_barrier()
+_TWO_ROUNDS = np.array([[[1.0, 0.0], [0.0, 0.0]]])
 
 
 def _exploration_sum(num_arms: int, num_rounds: int) -> float:
@@ -38,8 +39,7 @@ def _sum_corrected() -> float:
 
 
 def _monotone(rates: tuple[float, ...]) -> float:
-    losses = np.array([[[1.0, 0.0], [0.0, 0.0]]])
-    game = follow_losses(_BARRIER, losses, np.array(rates))[0]
+    game = follow_losses(_BARRIER, _TWO_ROUNDS, np.array(rates))[0]
     left, right = regret.regret_inequality(_BARRIER, game, np.full(2, 0.5))
     return right - left
 
@@ -99,18 +99,25 @@ def _summary_corrected() -> float:
     return (10 * (summary + missing) * log - bound) / bound
 
 
+@jax.jit
+def _run(bandit, arms, losses):
+    """p_{T+1} of three arms after these arms were played at these losses [T]."""
+
+    def step(state, seen):
+        return bandit.update(state, *seen), None
+
+    state = jax.lax.scan(step, bandit.init(3, losses.dtype), (arms, losses))[0]
+    return state.full_information.play
+
+
+def _played(arms: tuple[int, ...], losses: np.ndarray, beta: float = 1.0) -> np.ndarray:
+    bandit = strategies.scale_free("decaying", beta=beta)
+    return np.asarray(_run(bandit, jnp.asarray(arms, jnp.int32), jnp.asarray(losses)))
+
+
 def _plays(scale: float, beta: float) -> np.ndarray:
     """p after a few rounds of option 1 on losses times scale."""
-    bandit = strategies.scale_free("decaying", beta=beta)
-    state = bandit.init(3, jnp.float64)
-    for arm, loss in ((0, 1.0), (2, -0.5), (1, 0.75), (0, 2.0)):
-        state = _update(bandit, state, jnp.int32(arm), jnp.float64(scale * loss))
-    return np.asarray(state.full_information.play)
-
-
-@jax.jit
-def _update(bandit, state, arm, loss):
-    return bandit.update(state, arm, loss)
+    return _played((0, 2, 1, 0), scale * np.array([1.0, -0.5, 0.75, 2.0]), beta)
 
 
 def _scaled(scale: float, beta: float) -> float:
@@ -139,23 +146,14 @@ def _lagrangian(sign: float) -> float:
     return -float(jnp.max(jnp.abs(slope - sign * normalizer(_BARRIER, theta))))
 
 
-def _history(arms: tuple[int, int]) -> np.ndarray:
-    """p_2 after a loss of 1 seen on the first of these arms, and of 1 on the second."""
-    bandit = strategies.scale_free("decaying")
-    state = bandit.init(3, jnp.float64)
-    for arm in arms:
-        state = _update(bandit, state, jnp.int32(arm), jnp.float64(1.0))
-    return np.asarray(state.full_information.play)
-
-
-def _histories(one: tuple[int, int], other: tuple[int, int]) -> float:
-    return -float(np.max(np.abs(_history(one) - _history(other))))
+def _histories(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """How far apart the plays are after losses of 1 seen on either arms."""
+    return -float(np.max(np.abs(_played(one, np.ones(4)) - _played(other, np.ones(4)))))
 
 
 def _vertex(printed: bool) -> float:
-    losses = np.random.default_rng(0).normal(size=(1, 20, 3))
-    game = follow_losses(_BARRIER, losses, np.full(21, 0.5))[0]
-    comparator = np.eye(3)[1]
+    game = follow_losses(_BARRIER, _TWO_ROUNDS, np.full(3, 0.5))[0]
+    comparator = np.eye(2)[1]
     if printed:
         with np.errstate(divide="ignore", invalid="ignore"):
             first = regret.bregman(_BARRIER, comparator, game.play[0])
@@ -185,7 +183,8 @@ SLIPS = (
     Slip("n", "Lagrangian with - alpha (1 - 1.q)", "with + alpha (1 - 1.q)", "appendix C",
          lambda: _lagrangian(-1), lambda: _lagrangian(1)),
     Slip("o", "the losses seen determine p_{t+1}", "losses and arms do", "notation",
-         lambda: _histories((0, 1), (2, 1)), lambda: _histories((0, 1), (0, 1))),
+         lambda: _histories((0, 1, 1, 1), (2, 1, 1, 1)),
+         lambda: _histories((0, 1, 1, 1), (0, 1, 1, 1))),
     Slip("s", "regret equality at a vertex", "in the form of claim 22", "Theorem 12",
          lambda: _vertex(True), lambda: _vertex(False)),
 )  # fmt: skip
