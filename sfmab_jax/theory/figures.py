@@ -94,7 +94,7 @@ def triangles(potential: Potential | None = None, x: float = 0.45, top: float = 
         edge = _values(potential.psi, between)
         axes.plot(
             [*between, u, v],
-            [*edge, y, y] if v > u else [*edge, y, y],
+            [*edge, y, y],
             color=_GREEN, lw=1.6, label=r"$\mathrm{Breg}_f(y\Vert x)$: the area",
         )  # fmt: skip
         axes.plot([u, u], [x, y], color=_GREEN, lw=1.6)
@@ -104,7 +104,7 @@ def triangles(potential: Potential | None = None, x: float = 0.45, top: float = 
             label=r"triangle: $(x-y)^2/(2m)$",
         )  # fmt: skip
         for place, name in ((u, "$u$"), (v, "$v$"), (end, r"$u+\varphi(u)$")):
-            axes.axvline(place, color="0.75", lw=0.7, zorder=0)
+            axes.axvline(place, ymax=0.84, color="0.75", lw=0.7, zorder=0)
             axes.annotate(name, (place, 0.02), (2, 0), textcoords="offset points", fontsize=9)
         for level, name in ((x, "$x$"), (y, "$y$"), (top, r"$\psi(u+\varphi(u))$")):
             axes.axhline(level, color="0.75", lw=0.7, zorder=0)
@@ -131,7 +131,7 @@ def corollary_region() -> Figure:
     axes.plot([0, 2], [0, 2], color="0.4", lw=0.9, ls=":", label="$x = y$: equality, 0 = 0")
     axes.plot([0, 1, 1], [1, 1, 0], color=_RED, lw=1.6, ls="--", label=r"the corollary: $(0, 1]^2$")
     axes.plot([1], [1], "o", color=_RED, ms=4)
-    axes.annotate("(1, 1), slope $-1/2$", (1, 1), (1.06, 1.06), fontsize=9)
+    axes.annotate("(1, 1), slope $-1/2$", (1, 1), (1.12, 1.0), fontsize=9)
     axes.set(xlim=(0, 2), ylim=(0, 2.2), xlabel="$x$", ylabel="$y$", aspect="equal")
     axes.set_title(r"$\frac{y}{x} - 1 - \ln\frac{y}{x} \geq \frac{(x-y)^2}{2x}$", fontsize=12)
     axes.legend(fontsize=8, loc="upper right", framealpha=0.9)
@@ -193,7 +193,7 @@ def regret_and_scale(
             losses.uniform(num_arms=num_arms, scale=float(scale)),
             num_rounds=num_rounds,
             num_seeds=num_seeds,
-            checkpoints=1,
+            checkpoints=64,
             progress=False,
         )
         for scale in scales
@@ -217,9 +217,11 @@ def _points(axes, x, results, option: str, style: dict[str, Any], unit=1.0) -> N
     """Mean regret with its 95% interval."""
     means = np.array([result.mean()[0, -1] for result in results]) / unit
     low, high = (np.array([r.interval(0.95)[k][0, -1] for r in results]) / unit for k in (0, 1))
+    # Told apart even where they coincide.
+    marker = {"marker": "o", "ms": 4} if option == _OPTIONS[0] else {"marker": "s", "ms": 7}
     axes.errorbar(
-        x, means, yerr=[means - low, high - means], marker="o", ms=4, capsize=2,
-        label=f"{option}: regret", **style,
+        x, means, yerr=[means - low, high - means], mfc="none", capsize=2,
+        label=f"{option}: regret", **marker, **style,
     )  # fmt: skip
 
 
