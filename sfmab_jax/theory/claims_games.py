@@ -13,24 +13,25 @@ from sfmab_jax.theory.claim import Claim, Setting, equal
 from sfmab_jax.theory.claims_potentials import POTENTIALS
 from sfmab_jax.theory.trajectories import Trajectory, follow_losses, play_games
 
-__all__ = ["CLAIMS", "algorithm_games", "bandit_games"]
+__all__ = ["CLAIMS", "ROUNDS", "algorithm_games", "bandit_games"]
 
 _BARRIER, _ENTROPY, _TSALLIS = POTENTIALS.values()
-_ROUNDS, _ARMS = 60, 4
+ROUNDS = 60
+_ARMS = 4
 
 
 def _losses(setting: Setting, number: int) -> np.ndarray:
     """Losses of games of all kinds: mixed sizes, sparse and large, tiny, drifting, one-signed."""
     generator = setting.generator(number)
-    shape = (_ROUNDS, _ARMS)
+    shape = (ROUNDS, _ARMS)
     games = []
     for _ in range(setting.effort):
         noise = generator.normal(size=(5, *shape))
         games += [
-            noise[0] * np.exp(2 * generator.normal(size=(_ROUNDS, 1))),
+            noise[0] * np.exp(2 * generator.normal(size=(ROUNDS, 1))),
             100 * np.sign(noise[1]) * (generator.uniform(size=shape) < 0.05),
             1e-3 * noise[2],
-            np.abs(noise[3]) * (1 + np.arange(_ROUNDS)[:, None] / 10) - [2.0, 0, 0, 0],
+            np.abs(noise[3]) * (1 + np.arange(ROUNDS)[:, None] / 10) - [2.0, 0, 0, 0],
             -np.abs(noise[4]) - [0, 0, 0, 1.0],
         ]
     return np.array(games).astype(setting.dtype)
@@ -38,7 +39,7 @@ def _losses(setting: Setting, number: int) -> np.ndarray:
 
 def _arms(setting: Setting, games: int) -> np.ndarray:
     """Every second game has arms forced on it: what sampling would hardly ever show."""
-    arms = setting.generator(2).integers(_ARMS, size=(games, _ROUNDS))
+    arms = setting.generator(2).integers(_ARMS, size=(games, ROUNDS))
     return np.where(np.arange(games)[:, None] % 2 == 1, arms, -1)
 
 
@@ -86,7 +87,7 @@ def _uneven_games(setting: Setting) -> list[tuple]:
 
     Entropy has small losses, lest probabilities underflow to zero, where F is not smooth.
     """
-    rates = 0.6 + 0.5 * np.sin(np.arange(_ROUNDS + 1) ** 2)
+    rates = 0.6 + 0.5 * np.sin(np.arange(ROUNDS + 1) ** 2)
     found = []
     for potential, largest in ((_BARRIER, 30.0), (_TSALLIS, 30.0), (_ENTROPY, 1.0)):
         losses = np.clip(_losses(setting, 4), -largest, largest)

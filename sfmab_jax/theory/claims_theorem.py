@@ -12,7 +12,7 @@ from sfmab_jax import strategies
 from sfmab_jax.norms import Norms
 from sfmab_jax.theory import bounds
 from sfmab_jax.theory.claim import Claim, Setting, equal
-from sfmab_jax.theory.claims_games import algorithm_games
+from sfmab_jax.theory.claims_games import ROUNDS, algorithm_games
 from sfmab_jax.theory.regret import vertex
 from sfmab_jax.theory.trajectories import Trajectory, every_path
 
@@ -142,25 +142,32 @@ def _moments(option: str, game: Trajectory) -> np.ndarray:
 
 # Expectations, over all arm sequences.
 
-_ROUNDS = 8
-
 
 @cache
 def _paths(setting: Setting) -> list[tuple]:
-    """(option, losses [T, n], path probabilities [P], games) of two arms and eight rounds."""
+    """(option, losses [T, n], path probabilities [P], games).
+
+    Four arms and four rounds, then no losses up to the length of the other games, whose program
+    serves these, too; with more effort also two arms and eight rounds.
+    """
     generator = setting.generator(41)
-    tables = [
-        generator.normal(size=(_ROUNDS, 2)),
-        np.tile([1.0, -1.0], (_ROUNDS, 1)) * generator.uniform(size=(_ROUNDS, 1)),
-        100 * generator.normal(size=(_ROUNDS, 2)) * (generator.uniform(size=(_ROUNDS, 2)) < 0.3),
-        1e-2 * generator.normal(size=(_ROUNDS, 2)),
-    ]
-    tables += [generator.normal(size=(_ROUNDS, 2)) * 3 for _ in range(4 * (setting.effort - 1))]
-    return [
-        (option, table, *every_path(strategies.scale_free(option), table.astype(setting.dtype)))
-        for option in ("decaying", "adaptive")
-        for table in tables
-    ]
+    sizes = [(4, 4, ROUNDS)] + [(2, 8, 8)] * (setting.effort > 1)
+    found = []
+    for n, depth, num_rounds in sizes:
+        shape = (depth, n)
+        tables = [
+            generator.normal(size=shape),
+            np.resize([1.0, -1.0], shape) * generator.uniform(size=(depth, 1)),
+            100 * generator.normal(size=shape) * (generator.uniform(size=shape) < 0.3),
+            1e-2 * generator.normal(size=shape),
+        ]
+        tables += [generator.normal(size=shape) * 3 for _ in range(4 * (setting.effort - 1))]
+        for option in ("decaying", "adaptive"):
+            bandit = strategies.scale_free(option)
+            for table in tables:
+                weight, games = every_path(bandit, table.astype(setting.dtype), num_rounds)
+                found.append((option, games.losses[0], weight, games))
+    return found
 
 
 def _all_paths(setting: Setting) -> Iterator[tuple]:
@@ -233,7 +240,7 @@ def _terms(option, losses, weight, game) -> np.ndarray:
 
 
 def _theorem(option, losses, weight, game) -> np.ndarray:
-    """The exact expected regret is below the bound in every reading; here T = 4n."""
+    """The exact expected regret is below the bound in every reading; T >= 4n."""
     bound = bounds.scale_free(norms_of(losses), option)
     regret = _regret_of(losses, weight, game)
     return np.array([(b[0, -1] - regret) / b[0, -1] for b in bound])

@@ -54,10 +54,10 @@ def play_games(
       arms: [G, T] or None; arms not below 0 are played whatever the probabilities.
     """
     forced = np.full(losses.shape[:2], -1) if arms is None else arms
-    words = jax.random.bits(jax.random.key(seed), (*losses.shape[:2], 2), jnp.uint32)
-    rows, states = _games(bandit, jnp.asarray(losses), jnp.int32(forced), words)
-    played, probabilities, estimates = (np.asarray(x) for x in rows)
-    play, rates, exploration = (np.asarray(x) for x in states)
+    words = np.asarray(jax.random.bits(jax.random.key(seed), (*forced.shape, 2), jnp.uint32))
+    rows, states = _batched(bandit, losses, forced, words)
+    played, probabilities, estimates = rows
+    play, rates, exploration = states
     analysed = _analysed(potential, play, estimates, rates)
     return _trajectories(
         losses, played, probabilities, estimates, *analysed, play, rates, exploration
@@ -75,6 +75,17 @@ def follow_losses(
     return _trajectories(
         losses, arms, play[:, :-1], losses, *analysed, play, rates, np.zeros_like(rates)
     )
+
+
+# Games are played in batches of a multiple of this, so that one program serves many numbers.
+_BATCH = 256
+
+
+def _batched(bandit: Bandit, losses: np.ndarray, arms: np.ndarray, words: np.ndarray):
+    """`_games`, its batch filled up with copies of the last game; NumPy arrays."""
+    places = np.minimum(np.arange(-(-len(losses) // _BATCH) * _BATCH), len(losses) - 1)
+    filled = (jnp.asarray(losses[places]), jnp.int32(arms[places]), jnp.asarray(words[places]))
+    return jax.tree.map(lambda x: np.asarray(x)[: len(losses)], _games(bandit, *filled))
 
 
 @jax.jit
@@ -148,21 +159,31 @@ def _trajectories(
     return [Trajectory(*(column[game] for column in columns)) for game in range(len(losses))]
 
 
-def every_path(bandit: Bandit, losses: np.ndarray) -> tuple[np.ndarray, Trajectory]:
+def every_path(
+    bandit: Bandit, losses: np.ndarray, num_rounds: int | None = None
+) -> tuple[np.ndarray, Trajectory]:
     """All n^T arm sequences on losses [T, n], and how likely each is.
+
+    Args:
+      bandit: as in `play_games`.
+      losses: of T rounds.
+      num_rounds: rounds without loss are added up to this number. They do not count: arm 0 is
+        played in them, and their chances are left out.
 
     Returns:
       The probabilities of the paths [P], and their games with a leading axis [P]; gaps and
       maximiser are empty.
     """
-    num_rounds, n = losses.shape
-    arms = np.indices((n,) * num_rounds).reshape(num_rounds, -1).T
-    together = np.broadcast_to(losses, (len(arms), *losses.shape))
-    words = jnp.zeros((*arms.shape, 2), jnp.uint32)
-    rows, states = _games(bandit, jnp.asarray(together), jnp.int32(arms), words)
-    _, probabilities, estimates = (np.asarray(x).astype(np.float64) for x in rows)
-    play, rates, exploration = (np.asarray(x).astype(np.float64) for x in states)
-    chances = np.take_along_axis(probabilities, arms[..., None], axis=2)[..., 0]
+    depth, n = losses.shape
+    more = (num_rounds or depth) - depth
+    arms = np.indices((n,) * depth).reshape(depth, -1).T
+    arms = np.pad(arms, ((0, 0), (0, more)))
+    together = np.broadcast_to(np.pad(losses, ((0, more), (0, 0))), (*arms.shape, n))
+    words = np.zeros((*arms.shape, 2), np.uint32)
+    rows, states = _batched(bandit, together, arms, words)
+    _, probabilities, estimates = (x.astype(np.float64) for x in rows)
+    play, rates, exploration = (x.astype(np.float64) for x in states)
+    chances = np.take_along_axis(probabilities, arms[..., None], axis=2)[:, :depth, 0]
     none = np.empty(0)
     game = Trajectory(
         together.astype(np.float64), arms, probabilities, estimates, none, none, play, rates,
