@@ -68,8 +68,8 @@ def test_followed_losses_against_mpmath(name):
 
 
 def test_played_games_against_the_plain_loop():
-    losses = np.random.default_rng(2).normal(size=(2, 40, 3))
-    arms = np.random.default_rng(3).integers(3, size=(2, 40))
+    losses = np.random.default_rng(2).normal(size=(2, 60, 4))
+    arms = np.random.default_rng(3).integers(4, size=(2, 60))
     for exploration in ("decaying", "adaptive"):
         bandit = sf.strategies.scale_free(exploration)
         games = trajectories.play_games(bandit, sf.potentials.log_barrier(), losses, 0, arms)
@@ -88,12 +88,12 @@ def test_played_games_against_the_plain_loop():
 
 
 def test_arms_are_drawn_when_none_is_forced():
-    """From p'_1 uniform: 3,000 first arms within four standard errors of a third each."""
-    losses = np.ones((3000, 1, 3), np.float32)
+    """From p'_1 uniform: 1,024 first arms within four standard errors of a quarter each."""
+    losses = np.ones((1024, 60, 4))
     bandit = sf.strategies.scale_free()
     games = trajectories.play_games(bandit, sf.potentials.log_barrier(), losses, 5)
-    counts = np.bincount([game.arms[0] for game in games], minlength=3)
-    assert (np.abs(counts - 1000) < 4 * np.sqrt(3000 * 2 / 9)).all()
+    counts = np.bincount([game.arms[0] for game in games], minlength=4)
+    assert (np.abs(counts - 256) < 4 * np.sqrt(1024 * 3 / 16)).all()
 
 
 def test_every_path_gives_the_exact_regret():

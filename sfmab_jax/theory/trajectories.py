@@ -77,15 +77,18 @@ def follow_losses(
     )
 
 
-# Games are played in batches of a multiple of this, so that one program serves many numbers.
+# Games are played this many at a time, so that one program serves any number.
 _BATCH = 256
 
 
 def _batched(bandit: Bandit, losses: np.ndarray, arms: np.ndarray, words: np.ndarray):
-    """`_games`, its batch filled up with copies of the last game; NumPy arrays."""
-    places = np.minimum(np.arange(-(-len(losses) // _BATCH) * _BATCH), len(losses) - 1)
-    filled = (jnp.asarray(losses[places]), jnp.int32(arms[places]), jnp.asarray(words[places]))
-    return jax.tree.map(lambda x: np.asarray(x)[: len(losses)], _games(bandit, *filled))
+    """`_games` in batches, the last filled up with copies of the last game; NumPy arrays."""
+    parts = []
+    for start in range(0, len(losses), _BATCH):
+        places = np.minimum(start + np.arange(_BATCH), len(losses) - 1)
+        batch = (jnp.asarray(losses[places]), jnp.int32(arms[places]), jnp.asarray(words[places]))
+        parts.append(jax.tree.map(np.asarray, _games(bandit, *batch)))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(losses)], *parts)
 
 
 @jax.jit
