@@ -1,4 +1,4 @@
-"""The command line: `sfmab run`, `sfmab losses`, `sfmab list`."""
+"""The command line: `sfmab run`, `sfmab losses`, `sfmab verify`, `sfmab list`."""
 
 import csv
 import inspect
@@ -121,6 +121,36 @@ def run(
     _write_csv(output.with_suffix(".csv"), rows)
     _draw(output, cells)
     console.print(f"Wrote {output} and {output.with_suffix('.csv')}")
+
+
+@app.command()
+def verify(
+    effort: Annotated[
+        int, typer.Option(parser=_integer, metavar="N", help="Multiplies the inputs tried.")
+    ] = 4,
+    quick: Annotated[bool, typer.Option("--quick", help="Under 30 s: effort 1, float32.")] = False,
+    dtype: Annotated[
+        str | None, typer.Option(help="float32, float64 or both; both unless --quick.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(parser=_integer, metavar="N", help="Of the random inputs.")
+    ] = 0,
+) -> None:
+    """Tries every claim of the paper on numbers; exit code 1 if one fails. A self-test, too."""
+    wanted = dtype or ("float32" if quick else "both")
+    _configure("float64" if wanted == "both" else wanted, None)
+    # Both sides of a claim are compared in float64, whatever precision computes them.
+    _configure("float64", None)
+    from sfmab_jax.theory import verify as verification
+
+    dtypes = ("float32", "float64") if wanted == "both" else (wanted,)
+    report = verification.verify(dtypes, 1 if quick else effort, seed)
+    console = Console()
+    console.print(verification.claims_table(report))
+    console.print(verification.slips_table(report))
+    if not report.green:
+        print("sfmab: a claim failed; see FAILS in the table", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 @app.command("list")

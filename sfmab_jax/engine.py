@@ -14,6 +14,7 @@ from jax import Array
 from jax.sharding import AxisType, Mesh, PartitionSpec
 
 from sfmab_jax.base import Bandit
+from sfmab_jax.certificate import Watch
 from sfmab_jax.feed import Feed
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.norms import Norms, begin_measure, measure_chunk, norms_from_rows
@@ -126,7 +127,7 @@ def _compiled_play(devices: tuple) -> Callable:
 
 
 def _sharded_play(
-    mesh, bandit, record, losses, block, game_keys, lane_sequence, *shared, window: int
+    mesh, bandit, record, watch, losses, block, game_keys, lane_sequence, *shared, window: int
 ) -> Block:
     """`play_chunk` with every device playing its own lanes."""
     everywhere = PartitionSpec()
@@ -138,10 +139,10 @@ def _sharded_play(
     return jax.shard_map(
         partial(play_chunk, window=window),
         mesh=mesh,
-        in_specs=(everywhere, everywhere, *by_lane(in_lanes), *[everywhere] * len(shared)),
+        in_specs=(*[everywhere] * 3, *by_lane(in_lanes), *[everywhere] * len(shared)),
         out_specs=by_lane(block),
         check_vma=False,
-    )(bandit, record, *in_lanes, *shared)
+    )(bandit, record, watch, *in_lanes, *shared)
 
 
 @cache
@@ -165,12 +166,14 @@ class GamesPlayed:
     realised: np.ndarray  # [games, C]
     expected: np.ndarray  # [games, C]
     records: Any  # leaves [games, C, ...]
+    watched: np.ndarray | None  # the rows of the watch [games, C, R], in the games' units
 
 
 def play_games(
     games: Games,
     bandit: Bandit,
     record: Callable | None,
+    watch: Watch | None,
     index: int,
     advance: Callable[[int], None],
     stop: threading.Event,
@@ -190,6 +193,7 @@ def play_games(
     block: Block = _begin_block(
         bandit,
         record,
+        watch,
         jnp.asarray(1 / games.unit, games.dtype),
         num_arms=games.losses.num_arms,
         width=games.block_games,
@@ -206,7 +210,9 @@ def play_games(
         losses = feed.chunk(first_round)
         when = (checkpoints, jnp.int32(first_round), jnp.int32(num_windows))
         with _COMPILING if first_round == 1 else nullcontext():
-            block = play(bandit, record, losses, block, *per_lane, *when, window=games.window)
+            block = play(
+                bandit, record, watch, losses, block, *per_lane, *when, window=games.window
+            )
         jax.block_until_ready(block)
         advance(min(games.chunk_rounds, games.num_rounds - first_round + 1) * num_here)
     totals = np.asarray(block.totals)[:-1, :, :num_here].astype(np.float64) * games.unit
@@ -216,7 +222,10 @@ def play_games(
     records = jax.tree.map(
         lambda leaf: np.moveaxis(np.asarray(leaf)[:-1, ..., :num_here], -1, 0), block.records
     )
-    return GamesPlayed(realised, expected, records)
+    watched = None
+    if watch is not None:
+        watched = np.asarray(block.watch_rows)[:-1, :, :num_here].transpose(2, 0, 1)
+    return GamesPlayed(realised, expected, records, watched)
 
 
 def _sequences_per_device(games: Games, width: int) -> int:

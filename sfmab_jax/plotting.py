@@ -31,7 +31,7 @@ def regret(
     axes: Any = None,
     level: float = 0.95,
     unit: float = 1.0,
-    bounds: Mapping[str, np.ndarray] | None = None,
+    bounds: Mapping[str, np.ndarray] | bool = False,
 ):
     """Mean expected regret against the rounds, with its interval, a line for each strategy.
 
@@ -43,7 +43,8 @@ def regret(
       axes: Matplotlib axes to draw on; new ones by default.
       level: of the interval.
       unit: regret is divided by it.
-      bounds: lines to draw beside them, by name, each [C].
+      bounds: True draws the bounds that `theory.guarantees` knows for these strategies, on a
+        logarithmic scale; or the lines to draw beside them, by name, each [C].
 
     Returns:
       The axes; ``axes.figure.savefig(path)`` writes the picture.
@@ -60,7 +61,9 @@ def regret(
         low, high = normal_interval(pooled, level)
         axes.plot(result.rounds, mean(pooled)[0], label=name, **style)
         axes.fill_between(result.rounds, low[0], high[0], color=style["color"], alpha=0.2, lw=0)
-    for number, (name, line) in enumerate((bounds or {}).items()):
+    if bounds is True:
+        _draw_guarantees(results, axes, unit)
+    for number, (name, line) in enumerate(bounds.items() if bounds and bounds is not True else ()):
         rounds = next(iter(results.values())).rounds
         grey = ("0.35", "0.6")[number % 2]
         axes.plot(rounds, line, label=name, color=grey, linestyle=(0, (1, 1)), lw=1)
@@ -70,6 +73,28 @@ def regret(
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
     return axes
+
+
+def _draw_guarantees(results: "Mapping[str, Result]", axes: Any, unit: float) -> None:
+    """The bounds known for each strategy, in its colour, the tighter ones thinner."""
+    from sfmab_jax.theory.guarantees import guarantee
+
+    known = {name: guarantee(result) for name, result in results.items()}
+    if not any(known.values()):
+        raise ValueError(
+            f"bounds=True, but no bound is known for {', '.join(results)}; give them as "
+            "bounds={label: [C]}, or name the strategies as in `sfmab list strategies`"
+        )
+    for number, (name, result) in enumerate(results.items()):
+        colour = LINE_STYLES[number % len(LINE_STYLES)]["color"]
+        for place, (label, line) in enumerate(known[name].items()):
+            width = (1.6, 0.9)[min(place, 1)]
+            axes.plot(
+                result.rounds, line / unit, label=label, color=colour, ls=(0, (1, 1)), lw=width
+            )
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * (high / low) ** 0.4)  # room for the legend
 
 
 def grid(cells: "Mapping[tuple[str, str], Mapping[str, Result]]"):

@@ -12,6 +12,8 @@ import jax
 import numpy as np
 
 from sfmab_jax import statistics
+from sfmab_jax.base import Bandit
+from sfmab_jax.certificate import Certificate
 from sfmab_jax.norms import Norms
 
 __all__ = ["Result", "Results", "load"]
@@ -37,6 +39,8 @@ class Result:
       seconds: wall time of the whole simulation, compilation included.
       unit: what the strategies saw as a loss of 1. Not 1 only for losses above 1e6 or below 1e-6.
       records: what ``record`` returned, leaves [K, S, C, ...]; states count losses in ``unit``.
+      certificate: what `sfmab_jax.certificate` followed along every path, if it was asked for.
+      bandit: the strategy itself; files do not keep it.
     """
 
     name: str
@@ -51,6 +55,8 @@ class Result:
     seconds: float
     unit: float = 1.0
     records: Any = field(default=())
+    certificate: Certificate | None = None
+    bandit: Bandit | None = None
 
     def samples(self, kind: Kind = "expected") -> np.ndarray:
         """``expected_regret`` or ``regret``, by name."""
@@ -135,6 +141,9 @@ class Results(Mapping[str, Result]):
             )
             arrays[f"{number}/regret"] = result.regret
             arrays[f"{number}/expected_regret"] = result.expected_regret
+            if result.certificate is not None:
+                for key, array in result.certificate._asdict().items():
+                    arrays[f"{number}/certificate/{key}"] = array
             for place, leaf in enumerate(jax.tree.leaves(result.records)):
                 arrays[f"{number}/records/{place}"] = np.asarray(leaf)
         first = next(iter(self.values()))
@@ -204,9 +213,15 @@ def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
             expected_regret=stored[f"{number}/expected_regret"],
             norms=Norms(**norms),
             records=[stored[name] for name in stored if name.startswith(prefix)],
+            certificate=_stored_certificate(stored, number),
             **described,
         )
     return Results(results)
+
+
+def _stored_certificate(stored: dict[str, np.ndarray], number: int) -> Certificate | None:
+    names = [f"{number}/certificate/{key}" for key in Certificate._fields]
+    return Certificate(*(stored[name] for name in names)) if names[0] in stored else None
 
 
 def write_atomically(path: Path, write) -> None:

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from sfmab_jax.base import Bandit, BanditState
+from sfmab_jax.base import Bandit, BanditState, Round
+from sfmab_jax.certificate import Watch
 from sfmab_jax.draw import draw_arm
 from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
 from sfmab_jax.lanes import over_lanes
@@ -32,6 +33,8 @@ class Block(NamedTuple):
     advantage: Sum  # sum of l_t.p'_t - l_t(i_t), two words [W]
     totals: Array  # realised and advantage at the checkpoints [C + 1, 4, W]
     records: Any  # what `record` returned at the checkpoints, leaves [C + 1, ..., W]
+    watched: Any  # what the watch carries, leaves [..., W]
+    watch_rows: Any  # and its rows at the checkpoints [C + 1, R, W]
 
 
 def block_width(num_arms: int) -> int:
@@ -45,6 +48,7 @@ def block_width(num_arms: int) -> int:
 def begin_block(
     bandit: Bandit,
     record: Callable[[BanditState], Any] | None,
+    watch: Watch | None,
     loss_unit: Array,
     *,
     num_arms: int,
@@ -61,18 +65,34 @@ def begin_block(
     zero = start_sum(jnp.zeros(width, dtype))
     rows = num_checkpoints + 1
     shapes = () if record is None else jax.eval_shape(over_lanes(record), state)
+    watched, watch_rows = _begin_watch(watch, state, num_arms, rows)
     return Block(
         bandit=state,
         realised=zero,
         advantage=zero,
         totals=jnp.zeros((rows, 4, width), dtype),
         records=jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), shapes),
+        watched=watched,
+        watch_rows=watch_rows,
     )
+
+
+def _begin_watch(watch: Watch | None, state: BanditState, num_arms: int, rows: int):
+    """What is watched before round 1, and room for its rows."""
+    if watch is None:
+        return (), ()
+    watched = over_lanes(watch.init)(state)
+    play = state.full_information.play
+    number = jnp.zeros_like(play[0])
+    seen = Round(play, play, number.astype(jnp.int32), number, play)
+    shape = jax.eval_shape(over_lanes(watch.follow), watched, state, seen, play, state)[1]
+    return watched, jnp.zeros((rows, *shape.shape), shape.dtype)
 
 
 def play_chunk(
     bandit: Bandit,
     record: Callable[[BanditState], Any] | None,
+    watch: Watch | None,
     losses: Array,
     block: Block,
     game_keys: Array,
@@ -88,7 +108,7 @@ def play_chunk(
     Rounds past the last checkpoint may be played; they leave no trace in the results.
 
     Args:
-      bandit, record: pytrees of numbers with static functions.
+      bandit, record, watch: pytrees of numbers with static functions.
       losses: of the chunk, [rounds, n, sequences].
       block: carried.
       game_keys: uint32 [2, W].
@@ -101,7 +121,7 @@ def play_chunk(
     def play_window(index: Array, block: Block) -> Block:
         rounds = first_round + index * window + jnp.arange(window, dtype=jnp.int32)
         here = lax.dynamic_slice_in_dim(losses, index * window, window)
-        step = partial(_play_round, bandit, record, game_keys)
+        step = partial(_play_round, bandit, record, watch, game_keys)
         slots = checkpoint_slots(checkpoints, rounds)
         return lax.scan(step, block, (rounds, slots, _to_lanes(here, lane_sequence)))[0]
 
@@ -128,26 +148,36 @@ def _to_lanes(losses: Array, lane_sequence: Array) -> Array:
     return lanes
 
 
-def _play_round(bandit, record, game_keys: Array, block: Block, now) -> tuple[Block, None]:
+def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> tuple[Block, None]:
     """One round in all lanes."""
     round_, slot, losses = now
 
-    def play(state: BanditState, key: Array, losses: Array):
+    def play(state: BanditState, key: Array, losses: Array, watched: Any):
         probabilities = bandit.probabilities(state)
         counter = (round_.astype(jnp.uint32), jnp.uint32(0))
         arm = draw_arm(probabilities, threefry_2x32((key[0], key[1]), counter))
         loss = pick(losses, arm)
         # The conditional mean less the realised loss: free of any offset common to all arms.
         advantage = arm_sum(probabilities * (losses - loss))
-        shown = bandit.feedback(losses, arm)
-        return bandit.update(state, arm, shown), loss, advantage
+        after = bandit.update(state, arm, bandit.feedback(losses, arm))
+        if watch is None:
+            return after, loss, advantage, (), ()
+        seen = Round(state.full_information.play, probabilities, arm, loss, probabilities)
+        return after, loss, advantage, *watch.follow(watched, state, seen, losses, after)
 
-    state, loss, advantage = over_lanes(play)(block.bandit, game_keys, losses)
+    state, loss, advantage, watched, row = over_lanes(play)(
+        block.bandit, game_keys, losses, block.watched
+    )
     block = block._replace(
-        bandit=state, realised=add(block.realised, loss), advantage=add(block.advantage, advantage)
+        bandit=state,
+        realised=add(block.realised, loss),
+        advantage=add(block.advantage, advantage),
+        watched=watched,
     )
     totals = jnp.stack([*block.realised, *block.advantage])
     block = block._replace(totals=block.totals.at[slot].set(totals))
+    if watch is not None:
+        block = block._replace(watch_rows=block.watch_rows.at[slot].set(row))
     if record is not None:
         rows = over_lanes(record)(state)
         records = jax.tree.map(lambda kept, row: kept.at[slot].set(row), block.records, rows)

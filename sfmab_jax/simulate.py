@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sfmab_jax.base import Bandit, BanditState, feedback_of, with_static_functions
+from sfmab_jax.certificate import Certificate, certificate_from_rows, watch
 from sfmab_jax.checks import check_integer
 from sfmab_jax.engine import Games, chunk_rounds_for, measure_losses, play_games
 from sfmab_jax.losses import LossSequence, as_loss_sequence
@@ -36,6 +37,7 @@ def simulate(
     dtype: Any = jnp.float32,
     feedback: Literal["bandit", "full"] | None = None,
     record: Callable[[BanditState], Any] | None = None,
+    certificate: bool = False,
     progress: bool | None = None,
     devices: Sequence[Any] | None = None,
     chunk_rounds: int | None = None,
@@ -60,6 +62,8 @@ def simulate(
         losses of all arms; None leaves it to each strategy.
       record: ``record(state)`` of one game, kept at the checkpoints; for instance
         ``lambda state: state.full_information.learning_rate``.
+      certificate: whether to follow the pathwise certificates of log-barrier AdaFTRL, see
+        `sfmab_jax.certificate`; ``result.certificate`` then holds them.
       progress: whether to show a progress bar; None shows one in a terminal when it takes long.
       devices: JAX devices to spread the games over; by default all local devices.
       chunk_rounds: rounds in one call of the compiled program.
@@ -106,18 +110,20 @@ def simulate(
     )
     if record is not None and not callable(record):
         raise ValueError(f"record is {record!r}; give a function of the bandit's state, or None")
-    return _simulate(games, named, record, progress, one=isinstance(strategies, Bandit))
+    watches = {name: watch(bandit) if certificate else None for name, bandit in named.items()}
+    one = isinstance(strategies, Bandit)
+    return _simulate(games, named, record, watches, progress, one)
 
 
-def _simulate(games: Games, named, record, progress, one: bool) -> Result | Results:
+def _simulate(games: Games, named, record, watches, progress, one: bool) -> Result | Results:
     """Plays what has been checked."""
     kept = None if record is None else with_static_functions(record)
     bar = Progress(games.num_games * games.num_rounds * len(named), progress)
     jobs: list[Callable[[threading.Event], Any]] = [partial(measure_losses, games)]
-    for bandit in named.values():
-        bandit = with_static_functions(bandit)
+    for name, bandit in named.items():
+        static = with_static_functions(bandit)
         for block in range(games.num_blocks):
-            jobs.append(partial(play_games, games, bandit, kept, block, bar.advance))
+            jobs.append(partial(play_games, games, static, kept, watches[name], block, bar.advance))
     try:
         with bar:
             norms, *blocks = run_jobs(jobs, games.devices, bar.show)
@@ -131,7 +137,7 @@ def _simulate(games: Games, named, record, progress, one: bool) -> Result | Resu
     results = {}
     shape = (games.num_sequences, games.num_seeds, -1)
     best = norms.best[:, None, :]
-    for number, name in enumerate(named):
+    for number, (name, bandit) in enumerate(named.items()):
         mine = blocks[number * games.num_blocks : (number + 1) * games.num_blocks]
         results[name] = Result(
             name=name,
@@ -149,6 +155,8 @@ def _simulate(games: Games, named, record, progress, one: bool) -> Result | Resu
                 lambda *leaves: np.concatenate(leaves).reshape(*shape[:2], *leaves[0].shape[1:]),
                 *[b.records for b in mine],
             ),
+            bandit=bandit,
+            certificate=None if watches[name] is None else _certificate(mine, games),
         )
     return results["strategy"] if one else Results(results)
 
@@ -167,6 +175,13 @@ def _warn_of_what_is_not_finite(norms: Norms, name: str) -> None:
             RuntimeWarning,
             stacklevel=4,
         )
+
+
+def _certificate(blocks, games: Games) -> Certificate:
+    """Of all games of one strategy."""
+    rows = np.concatenate([block.watched for block in blocks])
+    rows = rows.reshape(games.num_sequences, games.num_seeds, *rows.shape[1:])
+    return certificate_from_rows(rows, games.losses.num_arms, games.unit)
 
 
 def _checked_dtype(dtype: Any) -> np.dtype:

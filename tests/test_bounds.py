@@ -138,3 +138,188 @@ def test_unknown_exploration():
     norms = norms_of(*CASES[0])
     with pytest.raises(ValueError, match="exploration is 'sometimes'"):
         sf.bounds.scale_free(norms, exploration="sometimes")
+
+
+# The tight form.
+
+
+def measured(losses):
+    """`Norms` of one sequence [T, n] with every round a checkpoint, by plain NumPy."""
+    sums = np.cumsum(losses, axis=0)
+    columns_ = (
+        np.abs(losses).sum(axis=1).cumsum(),
+        (losses**2).sum(axis=1).cumsum(),
+        np.maximum.accumulate(np.abs(losses).max(axis=1)),
+        np.abs(sums).max(axis=1),
+        sums.min(axis=1),
+        sums.mean(axis=1),
+    )
+    rounds = np.arange(1, len(losses) + 1)
+    return sf.Norms(losses.shape[1], rounds, *(column[None] for column in columns_))
+
+
+def least_over_epsilon(n, excess, gaps, exploring):
+    """min of epsilon D + F_epsilon (1 + X)/n + X + exploring by golden section in log epsilon."""
+
+    def value(log_epsilon):
+        epsilon = mp.exp(log_epsilon)
+        point = [1 - epsilon + epsilon / n] + [epsilon / n] * (n - 1)
+        cost = mp.fsum(-mp.log(x) - mp.log(n) for x in point)
+        return epsilon * excess + cost * (1 + gaps) / n + gaps + exploring
+
+    low, high, golden = mp.mpf(-40), mp.mpf(0), (mp.sqrt(5) - 1) / 2
+    for _ in range(150):
+        a, b = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, b) if value(a) < value(b) else (a, high)
+    return min(value((low + high) / 2), value(mp.mpf(0)))
+
+
+@pytest.mark.parametrize("exploration", ["decaying", "adaptive"])
+@pytest.mark.parametrize("num_arms", [1, 2, 7])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0])
+def test_tight_form(num_arms, scale, exploration):
+    """The proof's quantities summed round by round, the minimum over epsilon by search."""
+    n, num_rounds = num_arms, 60
+    losses = scale * np.random.default_rng(n).normal(size=(num_rounds, n))
+    losses[:, 0] -= scale / 2
+    bound = sf.bounds.scale_free(measured(losses), exploration=exploration)
+    gammas = [0.5 if t == 0 else min(0.5, math.sqrt(n / t)) for t in range(num_rounds)]
+    l_inf = mp.mpf(np.abs(losses).max())
+    totals = losses.sum(axis=0)
+    excess = mp.mpf(totals.mean() - totals.min())
+    if exploration == "decaying":
+        m = n * l_inf / gammas[-1]
+        spent = mp.fsum(sum(row**2) / (1 - g) for row, g in zip(losses, gammas))
+        gaps = ((m - 2) + mp.sqrt((m - 2) ** 2 + 4 * n * spent)) / 2
+        exploring = 2 * (1 - mp.mpf(1) / n) * l_inf * mp.fsum(gammas)
+    else:
+        l_1, b = mp.mpf(np.abs(losses).sum()), n * (l_inf - 4)
+        mass = min(l_1 / 2, (b + mp.sqrt(b**2 + 8 * n * l_1)) / 2)
+        gaps = mp.sqrt(2 * n * mp.mpf((losses**2).sum())) + l_inf * (2 * n + mass)
+        exploring = (1 - mp.mpf(1) / n) * mass
+    wanted = least_over_epsilon(n, excess, gaps, exploring)
+    np.testing.assert_allclose(bound.tight[0, -1], float(wanted), rtol=1e-9)
+    assert (bound.tight <= bound.corrected).all()
+
+
+def test_tight_form_between_checkpoints_is_an_upper_bound():
+    """Few checkpoints take the exploration where it is largest: never below, and close."""
+    losses = np.random.default_rng(3).normal(size=(500, 4))
+    full = measured(losses)
+    few = [4, 15, 60, 120, 300, 499]
+    kept = [full.rounds[few], *(column[:, few] for column in full[2:])]
+    exact = sf.bounds.scale_free(full, exploration="decaying").tight[:, few]
+    coarse = sf.bounds.scale_free(sf.Norms(4, *kept), exploration="decaying").tight
+    assert (coarse >= exact * (1 - 1e-12)).all()
+    np.testing.assert_allclose(coarse, exact, rtol=0.05)
+
+
+@pytest.mark.parametrize("exploration", ["decaying", "adaptive"])
+@pytest.mark.parametrize("table", GOLDEN["exact_expected_regret"], ids=lambda table: table["name"])
+def test_exact_regret_is_below_the_tight_form(table, exploration):
+    bound = sf.bounds.scale_free(measured(np.array(table["losses"], float)), exploration)
+    assert table[exploration]["regret"] < bound.tight[0, -1]
+
+
+def test_readings_name_every_option_and_reading():
+    wanted = {(o, r) for o in ("adaptive", "decaying") for r in sf.bounds.ScaleFreeBound._fields}
+    assert {(reading.exploration, reading.reading) for reading in sf.bounds.READINGS} == wanted
+
+
+# Bounds of other strategies.
+
+
+def test_textbook_bounds_by_hand():
+    """At n = 4, T = 900 and scale 2, from numbers worked out to 25 digits."""
+    with mp.workdps(25):
+        log = 2 * mp.log(2)
+        mean_of_log = 1 + mp.log(2)
+        wanted = {
+            "hedge_known_rounds": 2 * mp.sqrt(450 * log),
+            "hedge": 2 * (2 * mp.sqrt(450 * log) + mp.sqrt(log / 8)),
+            "ada_hedge": 2 * (30 * mp.sqrt(log) + 4 * log / 3 + 2),
+            "exp3_mixed": 4 * mp.sqrt((mp.e - 1) * 3600 * log),
+            "exp3_known_rounds": 120 * mp.sqrt(2 * log),
+            "exp3": 240 * mp.sqrt(log),
+            "exp3_ix_known_rounds": 240 * mp.sqrt(2 * log)
+            + 2 * mean_of_log * (60 * mp.sqrt(2 / log) + 1),
+            "exp3_ix": 480 * mp.sqrt(log) + 2 * mean_of_log * (120 / mp.sqrt(log) + 1),
+            "exp3_plus_plus": 480 * mp.sqrt(log),
+            "poly_inf_known_rounds": 240 * mp.sqrt(2),
+            "tsallis_inf": mp.mpf(482),
+            "ahb": 8
+            + 240 * mp.sqrt(2 * log)
+            + 8 * (4 * log / 3 + 2) * mp.sqrt(90 / log)
+            + 240 * mp.sqrt(mp.mpf(5) / 2 * log),
+        }
+    assert wanted.keys() == sf.theory.textbook.TEXTBOOK.keys()
+    for name, value in wanted.items():
+        np.testing.assert_allclose(
+            sf.theory.textbook.TEXTBOOK[name](4, 900, 2.0), float(value), rtol=1e-13, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("name", list(sf.theory.textbook.TEXTBOOK))
+def test_textbook_bounds_grow_with_the_rounds_and_are_linear_in_the_scale(name):
+    bound = sf.theory.textbook.TEXTBOOK[name]
+    rounds = np.array([1, 10, 1000, 10**6])
+    assert (np.diff(bound(5, rounds, 1.0)) > 0).all()
+    np.testing.assert_allclose(bound(5, rounds, 8.0), 8 * bound(5, rounds, 1.0), rtol=1e-13)
+    np.testing.assert_array_equal(bound(1, rounds, 1.0), 0)
+
+
+def test_ada_hedge_bound_holds():
+    """AdaHedge in full information, as a plain loop, on losses of a range it is not told."""
+    generator = np.random.default_rng(7)
+    n, num_rounds, scale = 5, 2000, 30.0
+    losses = scale * generator.uniform(size=(num_rounds, n)) * [1, 1, 0.9, 1, 1]
+    totals, gap_sum, regret = np.zeros(n), 0.0, []
+    for loss in losses:
+        lead = totals - totals.min()
+        if gap_sum == 0:
+            w = (lead == 0) / (lead == 0).sum()
+            mix = (totals + loss).min() - totals.min()
+        else:
+            eta = math.log(n) / gap_sum
+            w = np.exp(-eta * lead) / np.exp(-eta * lead).sum()
+            mix = -math.log(w @ np.exp(-eta * loss)) / eta
+        gap_sum += max(0.0, w @ loss - mix)
+        regret.append(w @ loss)
+        totals += loss
+    bound = sf.theory.textbook.ada_hedge(n, np.arange(1, num_rounds + 1), scale)
+    assert (np.cumsum(regret) - np.cumsum(losses, axis=0).min(axis=1) <= bound).all()
+
+
+# Results and their own guarantees.
+
+
+def test_guarantee_is_known_by_the_strategy_not_its_name(tmp_path):
+    losses = np.random.default_rng(0).normal(size=(2, 50, 3))
+    options = {"num_seeds": 4, "checkpoints": 5}
+    result = sf.simulate(sf.strategies.scale_free("decaying"), losses, **options)
+    lines = sf.theory.guarantees.guarantee(result)
+    bound = sf.bounds.scale_free(result.norms, "decaying")
+    np.testing.assert_array_equal(lines["strategy: bound"], bound.corrected.mean(axis=0))
+    np.testing.assert_array_equal(lines["strategy: tight bound"], bound.tight.mean(axis=0))
+    other = sf.strategies.scale_free("decaying", beta=2.0)
+    assert sf.theory.guarantees.guarantee(sf.simulate(other, losses, **options)) == {}
+    named = sf.simulate({"scale_free decaying": sf.strategies.scale_free("decaying")}, losses)
+    read = sf.load(named.save(tmp_path / "x.npz"))["scale_free decaying"]
+    assert read.bandit is None
+    assert sf.theory.guarantees.exploration_of(read) == "decaying"
+
+
+def test_plot_with_bounds_draws_the_guarantee():
+    import matplotlib.pyplot as plt
+
+    losses = np.random.default_rng(0).normal(size=(50, 3))
+    both = {o: sf.strategies.scale_free(o) for o in ("adaptive", "decaying")}
+    axes = sf.simulate(both, losses, num_seeds=8, checkpoints=5).plot(bounds=True)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert {"adaptive: bound", "decaying: tight bound"} <= set(labels)
+    assert axes.get_yscale() == "log"
+    plt.close(axes.figure)
+    unknown = sf.simulate(sf.strategies.scale_free(beta=3.0), losses, num_seeds=8, checkpoints=5)
+    with pytest.raises(ValueError, match="no bound is known for strategy"):
+        unknown.plot(bounds=True)
+    plt.close("all")
