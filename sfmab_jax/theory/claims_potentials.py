@@ -26,6 +26,12 @@ def _host(x) -> np.ndarray:
     return np.asarray(x).astype(np.float64)
 
 
+@jax.jit
+def _call(function, *arrays):
+    """One program for all operations of a function, rather than one for each."""
+    return function(*arrays)
+
+
 def _scalars(setting: Setting) -> Iterator[tuple]:
     """Pairs x, y in (0, 1], close and far, for each potential."""
     generator = setting.generator(9)
@@ -50,27 +56,31 @@ def _plays(setting: Setting) -> Iterator[tuple]:
 
 def _derivatives(potential, x, _) -> np.ndarray:
     """f' = psi^{-1}, f'' = 1/psi'(psi^{-1}), f*' = psi, f*'' = psi', by automatic derivatives."""
+    pairs = _slopes(potential, x)
+    return np.concatenate([equal(_host(a), _host(b), 1 + np.abs(_host(b))) for a, b in pairs])
 
+
+@jax.jit
+def _slopes(potential, x):
     def slope(function, at):
         return jax.jvp(function, (at,), (jnp.ones_like(at),))[1]
 
     u = potential.inverse(x)
-    pairs = (
+    return (
         (slope(potential.primitive, x), u),
         (slope(potential.inverse, x), 1 / potential.derivative(u)),
         (slope(potential.conjugate, u), potential.psi(u)),
         (slope(potential.psi, u), potential.derivative(u)),
     )
-    return np.concatenate([equal(_host(a), _host(b), 1 + np.abs(_host(b))) for a, b in pairs])
 
 
 def _conjugate(potential, x, y) -> np.ndarray:
     """f*(u) = u psi(u) - f(psi(u)), and f*(v) - f*(u) is the integral of psi from u to v."""
     u, v = potential.inverse(x), potential.inverse(y)
-    left = _host(potential.conjugate(u))
-    product, f = _host(u * x), _host(potential.primitive(x))
+    left = _host(_call(potential.conjugate, u))
+    product, f = _host(u * x), _host(_call(potential.primitive, x))
     slacks = [equal(left, product - f, 1 + np.abs(product) + np.abs(f))]
-    difference = _host(potential.conjugate(v)) - left
+    difference = _host(_call(potential.conjugate, v)) - left
     area = _integral(potential, _host(x), _host(y), lambda z: z)
     sizes = 1 + np.abs(left) + np.abs(area) + np.abs(_host(u)) + np.abs(_host(v))
     return np.concatenate([*slacks, equal(difference, area, sizes)])
@@ -84,24 +94,24 @@ def _integral(potential, x: np.ndarray, y: np.ndarray, height) -> np.ndarray:
     nodes, weights = np.polynomial.legendre.leggauss(64)
     span = np.log(y / x)[:, None]
     z = x[:, None] * np.exp(span * (nodes + 1) / 2)
-    slope = _host(potential.derivative(potential.inverse(jnp.asarray(z))))
+    slope = _host(_call(potential.derivative, _call(potential.inverse, jnp.asarray(z))))
     return ((height(z) * z / slope) @ weights) * span[:, 0] / 2
 
 
 def _duality(potential, x, y) -> np.ndarray:
     """Breg_f(psi(v) || psi(u)) = Breg_{f*}(u || v)."""
     u, v = _host(potential.inverse(x)), _host(potential.inverse(y))
-    f_u, f_v = (_host(potential.conjugate(jnp.asarray(w))) for w in (u, v))
+    f_u, f_v = (_host(_call(potential.conjugate, jnp.asarray(w))) for w in (u, v))
     psi_v = _host(potential.psi(jnp.asarray(v)))
     right = f_u - f_v - psi_v * (u - v)
     sizes = 1 + np.abs(f_u) + np.abs(f_v) + np.abs(psi_v * (u - v))
-    return equal(_host(potential.divergence(y, x)), right, sizes)
+    return equal(_host(_call(potential.divergence, y, x)), right, sizes)
 
 
 def _lower_bound(potential, x, y) -> np.ndarray:
     """Lemma 6 with phi up to 1, with phi up to max(x, y), and with m >= psi' > 0."""
     bound = local_norm(potential, up_to(potential, 1.0))
-    divergence = _host(potential.divergence(y, x))
+    divergence = _host(_call(potential.divergence, y, x))
     whole = _host(slack(potential, bound, x, y))
     u = potential.inverse(x)
     length = jnp.maximum(potential.inverse(y) - u, jnp.zeros_like(u))
@@ -119,7 +129,7 @@ def _lower_bound(potential, x, y) -> np.ndarray:
 def _corollary(potential, x, y) -> np.ndarray:
     """y/x - 1 - ln(y/x) >= (x-y)^2/(2x), stronger 2x max(x,y), on (0, 1]^2; the log barrier."""
     barrier = POTENTIALS["log barrier"]
-    divergence = _host(barrier.divergence(y, x))
+    divergence = _host(_call(barrier.divergence, y, x))
     x, y = _host(x), _host(y)
     stronger = (x - y) ** 2 / (2 * x * np.maximum(x, y))
     sizes = divergence + np.abs(x - y) / x + np.finfo(np.float64).tiny

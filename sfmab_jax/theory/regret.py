@@ -5,6 +5,7 @@ any potential unless it says otherwise. "Left" and "right" are the sides as the 
 Everything is float64; potentials are evaluated in JAX, which must have float64 enabled.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -31,7 +32,13 @@ __all__ = [
 
 
 def _map(function, *arrays) -> np.ndarray:
-    return np.asarray(function(*(jnp.asarray(x, jnp.float64) for x in arrays)), np.float64)
+    values = _apply(function, *(jnp.asarray(x, jnp.float64) for x in arrays))
+    return np.asarray(values, np.float64)
+
+
+@jax.jit
+def _apply(function, *arrays):
+    return function(*arrays)
 
 
 def regularizer(potential: Potential, q: np.ndarray) -> np.ndarray:
