@@ -6,6 +6,7 @@ arms in one vector ``[n]``. The parts' own states are NamedTuples, too. Parts bu
 compile again.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ __all__ = [
     "Sampling",
     "as_partial",
     "feedback_of",
+    "told_rounds",
     "with_static_functions",
 ]
 
@@ -121,3 +123,9 @@ def as_partial(function: Callable[..., Any]) -> Partial:
 def with_static_functions(value: Any) -> Any:
     """``value`` with bare functions wrapped so that it is a pytree of numbers."""
     return jax.tree.map(lambda leaf: Partial(leaf) if callable(leaf) else leaf, value)
+
+
+def told_rounds(factory: Callable[..., Any], num_rounds: int) -> dict[str, int]:
+    """``num_rounds`` as a keyword, for strategies and loss families that take it."""
+    takes_it = "num_rounds" in inspect.signature(factory).parameters
+    return {"num_rounds": num_rounds} if takes_it else {}

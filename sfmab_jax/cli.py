@@ -89,6 +89,7 @@ def run(
     """Plays strategies on loss sequences and reports their regret with intervals and bounds."""
     _configure(dtype, devices)
     import sfmab_jax as sf
+    from sfmab_jax.base import told_rounds
 
     families = _choices("losses", losses, sf.losses.LOSSES)
     chosen = _choices("strategies", strategies, sf.strategies.STRATEGIES)
@@ -102,7 +103,7 @@ def run(
     for (family, make), scale in itertools.product(families.items(), factors):
         results: Any = sf.simulate(
             {name: bandit for name, (bandit, _) in bandits.items()},
-            make(num_arms=arms, scale=scale, **_horizon(make, rounds)),
+            make(num_arms=arms, scale=scale, **told_rounds(make, rounds)),
             num_rounds=rounds,
             num_seeds=seeds,
             seed=seed,
@@ -199,11 +200,12 @@ def losses_(
 ) -> None:
     """Describes a loss family, measures one of its sequences and draws it."""
     import sfmab_jax as sf
+    from sfmab_jax.base import told_rounds
 
     ((_, make),) = _choices("losses", name, sf.losses.LOSSES).items()
     if plot:
         _check_output(output)
-    sequence = make(num_arms=arms, scale=scale, **_horizon(make, rounds))
+    sequence = make(num_arms=arms, scale=scale, **told_rounds(make, rounds))
     measured = sf.hardness(sequence, num_rounds=rounds, seed=seed)
     print(f"{name}: {inspect.getdoc(make)}\n")
     table = Table(
@@ -219,11 +221,6 @@ def losses_(
     if plot:
         _save(sf.plotting.losses(sequence, num_rounds=rounds, seed=seed), output)
         print(f"Wrote {output}")
-
-
-def _horizon(make: Any, rounds: int) -> dict[str, int]:
-    """The number of rounds, for families and strategies that are told it."""
-    return {"num_rounds": rounds} if "num_rounds" in inspect.signature(make).parameters else {}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -289,13 +286,15 @@ def _number(option: str, text: str) -> float:
 
 def _bandits(chosen: dict[str, Any], exploration: str, rounds: int) -> Iterable[tuple[str, tuple]]:
     """Names with bandits; scale_free once for each exploration option asked for."""
+    from sfmab_jax.base import told_rounds
+
     options = ("adaptive", "decaying") if exploration == "both" else (exploration,)
     for name, make in chosen.items():
         if name == "scale_free":
             for option in options:
                 yield f"{name} {option}", (make(exploration=option), option)
         else:
-            yield name, (make(**_horizon(make, rounds)), None)
+            yield name, (make(**told_rounds(make, rounds)), None)
 
 
 def _check_output(output: Path) -> None:

@@ -211,6 +211,7 @@ def test_other_strategies_are_refused(full_information):
         sf.simulate(bandit, [[1.0, 2.0]], certificate=True)
 
 
+@pytest.mark.slow
 def test_every_family_in_one_table():
     """Rounds times seeds of checks on each family and option, none violated, means in order."""
     rows = certificates.certified_families(num_rounds=400, num_seeds=256)

@@ -21,7 +21,7 @@ LIGHT = {
     "pareto": {"index": 9.0},
     "log_normal": {"sigma": 0.3},
     "growing": {"ratio": 8.0},
-    "late_spike": {"exponent": 1.0, "spike_round": 77},
+    "late_spike": {"exponent": 1.0, "num_rounds": 85},
     "switching": {"num_rounds": NUM_ROUNDS},
     "neu_switch": {"num_rounds": NUM_ROUNDS},
     "corrupted": {"budget": NUM_ROUNDS // 4},
@@ -309,7 +309,7 @@ def test_scales_of_the_stress_families():
         grown = sf.losses.growing(num_arms=2, ratio=ratio, num_rounds=20)
         wanted = ratio ** (np.minimum(t, 20) / 20)
         np.testing.assert_allclose(scale_of(grown), wanted, rtol=1e-5)
-    spike = sf.losses.late_spike(num_arms=2, exponent=3, spike_round=7)
+    spike = sf.losses.late_spike(num_arms=2, exponent=3, num_rounds=7)
     np.testing.assert_allclose(scale_of(spike), np.where(t == 7, 1000, 1), rtol=1e-6)
     regimes = sf.losses.scale_regimes(num_arms=2, factors=(1, 50, 0.1), period=5)
     wanted = np.resize(np.repeat([1, 50, 0.1], 5), 40)
@@ -439,7 +439,7 @@ def test_parameters_of_all_families(name, parameters, value):
         ("growing", {"ratio": 0.0}),
         ("growing", {"num_rounds": 0}),
         ("late_spike", {"exponent": np.inf}),
-        ("late_spike", {"spike_round": 0}),
+        ("late_spike", {"num_rounds": 0}),
         ("scale_regimes", {"period": 0}),
         ("random_walk", {"step": 0.0}),
         ("sinusoidal", {"period": 1}),

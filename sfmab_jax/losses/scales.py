@@ -38,19 +38,22 @@ def growing(
 def late_spike(
     num_arms: int = 10,
     exponent: float = 4.0,
-    spike_round: int = 9_000,
+    num_rounds: int = 10_000,
     gap: float = 0.2,
     scale: float = 1.0,
 ) -> LossSequence:
-    """`uniform`, but the losses of one late round are 10^exponent times as large."""
+    """`uniform`, but the losses of one late round are 10^exponent times as large.
+
+    The round is ceil(0.9 T), T = ``num_rounds``.
+    """
     check_number("exponent", exponent)
-    check_integer("spike_round", spike_round, 1, MOST_ROUNDS)
+    check_integer("num_rounds", num_rounds, 1, MOST_ROUNDS)
     height = float(10.0**exponent)
     base = enveloped(
         uniform(num_arms, gap),
         _spike,
         max(height, 1.0),
-        when=np.float32(spike_round),
+        when=np.float32(-(-9 * num_rounds // 10)),
         height=height,
     )
     return scaled(_named(base, "late_spike"), scale)
@@ -59,7 +62,7 @@ def late_spike(
 def scale_regimes(
     num_arms: int = 10,
     factors: tuple[float, ...] = (1.0, 100.0, 0.01),
-    period: int = 1_000,
+    period: int = 200,
     gap: float = 0.2,
     scale: float = 1.0,
 ) -> LossSequence:
