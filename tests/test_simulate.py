@@ -565,7 +565,7 @@ FAMILY = sf.losses.uniform(num_arms=2)
         ({"chunk_rounds": -1}, "chunk_rounds is -1"),
         ({"chunk_rounds": 2.5}, "chunk_rounds is 2.5"),
     ],
-    ids=lambda value: re.sub(r"\W+", "_", str(value))[:40],
+    ids=lambda value: re.sub(r"0x\w+|\W+", "_", str(value))[:40],
 )
 def test_bad_arguments_are_refused_by_value(arguments, message):
     """At once: nothing has been compiled when the message comes."""
