@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sfmab_jax as sf
+from sfmab_jax.theory import textbook
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 
@@ -235,17 +236,17 @@ def test_textbook_bounds_by_hand():
         log = 2 * mp.log(2)
         mean_of_log = 1 + mp.log(2)
         wanted = {
-            "hedge_known_rounds": 2 * mp.sqrt(450 * log),
+            "hedge_horizon": 2 * mp.sqrt(450 * log),
             "hedge": 2 * (2 * mp.sqrt(450 * log) + mp.sqrt(log / 8)),
             "ada_hedge": 2 * (30 * mp.sqrt(log) + 4 * log / 3 + 2),
-            "exp3_mixed": 4 * mp.sqrt((mp.e - 1) * 3600 * log),
-            "exp3_known_rounds": 120 * mp.sqrt(2 * log),
+            "exp3_gamma_horizon": 4 * mp.sqrt((mp.e - 1) * 3600 * log),
+            "exp3_horizon": 120 * mp.sqrt(2 * log),
             "exp3": 240 * mp.sqrt(log),
-            "exp3_ix_known_rounds": 240 * mp.sqrt(2 * log)
+            "exp3_ix_horizon": 240 * mp.sqrt(2 * log)
             + 2 * mean_of_log * (60 * mp.sqrt(2 / log) + 1),
             "exp3_ix": 480 * mp.sqrt(log) + 2 * mean_of_log * (120 / mp.sqrt(log) + 1),
             "exp3_plus_plus": 480 * mp.sqrt(log),
-            "poly_inf_known_rounds": 240 * mp.sqrt(2),
+            "poly_inf_horizon": 240 * mp.sqrt(2),
             "tsallis_inf": mp.mpf(482),
             "ahb": 8
             + 240 * mp.sqrt(2 * log)
@@ -323,3 +324,7 @@ def test_plot_with_bounds_draws_the_guarantee():
     with pytest.raises(ValueError, match="no bound is known for strategy"):
         unknown.plot(bounds=True)
     plt.close("all")
+
+
+def test_textbook_bounds_belong_to_strategies():
+    assert set(textbook.TEXTBOOK) <= set(sf.strategies.STRATEGIES)

@@ -30,9 +30,9 @@ def log_barrier_horizon(num_rounds: Array | float = 10_000, scale: Array | float
 
     p_{t+1} = argmin sum_i log(1/q_i) + eta sum_{s<=t} l~_s.q, importance-weighted losses in
     [0, G]. The expected regret is at most n ln T / eta + eta L*, L* the total loss of the best
-    arm, up to constants: O(sqrt(n L* ln T)) for the best eta. Here eta =
-    min(1/2, sqrt(n ln T / T)) / G, the best for L* = G T; give a smaller ``num_rounds`` where a
-    better bound on L* / G is known.
+    arm, up to constants: O(sqrt(n L* ln T)) for the best eta. The rate is chosen here, eta =
+    min(1/2, sqrt(n ln T / T)) / G, the best in that bound for L* = G T; give a smaller
+    ``num_rounds`` where a better bound on L* / G is known.
     """
     check_number("num_rounds", num_rounds, positive=True)
     check_number("scale", scale, positive=True)

@@ -15,21 +15,21 @@ __all__ = [
     "ada_hedge",
     "ahb",
     "exp3",
+    "exp3_gamma_horizon",
+    "exp3_horizon",
     "exp3_ix",
-    "exp3_ix_known_rounds",
-    "exp3_known_rounds",
-    "exp3_mixed",
+    "exp3_ix_horizon",
     "exp3_plus_plus",
     "hedge",
-    "hedge_known_rounds",
-    "poly_inf_known_rounds",
+    "hedge_horizon",
+    "poly_inf_horizon",
     "tsallis_inf",
 ]
 
 Rounds = np.ndarray | float
 
 
-def hedge_known_rounds(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
+def hedge_horizon(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     """scale sqrt(T ln n / 2), full information, eta = sqrt(8 ln n / T) / scale, T known.
 
     Cesa-Bianchi and Lugosi, "Prediction, Learning, and Games" (2006), Theorem 2.2.
@@ -57,7 +57,7 @@ def ada_hedge(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     return _none_for_one(num_arms, scale * (np.sqrt(rounds * log) + 4 / 3 * log + 2))
 
 
-def exp3_mixed(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
+def exp3_gamma_horizon(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     """scale 2 sqrt((e-1) T n ln n): Exp3 with gamma = min{1, sqrt(n ln n / ((e-1) T))}.
 
     Auer, Cesa-Bianchi, Freund and Schapire (2002), Corollary 3.2 with g = T.
@@ -65,7 +65,7 @@ def exp3_mixed(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     return scale * 2 * np.sqrt((np.e - 1) * rounds * num_arms * np.log(num_arms))
 
 
-def exp3_known_rounds(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
+def exp3_horizon(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     """scale sqrt(2 T n ln n): Exp3 on losses with eta = sqrt(2 ln n / (n T)) / scale, T known.
 
     Bubeck and Cesa-Bianchi, "Regret analysis ..." (2012), Theorem 3.1.
@@ -81,7 +81,7 @@ def exp3(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     return scale * 2 * np.sqrt(rounds * num_arms * np.log(num_arms))
 
 
-def exp3_ix_known_rounds(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
+def exp3_ix_horizon(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     """scale [2 sqrt(2 n T ln n) + (1 + ln 2)(sqrt(2 n T / ln n) + 1)], T known.
 
     Neu, "Explore no more" (2015), Theorem 1 with eta = 2 gamma = sqrt(2 ln n / (n T)): with
@@ -99,7 +99,7 @@ def exp3_ix(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     """scale [4 sqrt(n T ln n) + (1 + ln 2)(2 sqrt(n T / ln n) + 1)].
 
     Neu (2015), Theorem 1 with eta_t = 2 gamma_t = sqrt(ln n / (n t)); the mean as in
-    `exp3_ix_known_rounds`.
+    `exp3_ix_horizon`.
     """
     if num_arms == 1:
         return np.zeros_like(np.asarray(rounds, np.float64))
@@ -113,7 +113,7 @@ def exp3_plus_plus(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     return scale * 4 * np.sqrt(num_arms * rounds * np.log(num_arms))
 
 
-def poly_inf_known_rounds(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
+def poly_inf_horizon(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     """scale 2 sqrt(2 n T): INF with q = 2 and eta = sqrt(2/T), T known.
 
     Audibert and Bubeck (2009); Bubeck and Cesa-Bianchi (2012), section 3.2.
@@ -163,12 +163,12 @@ TEXTBOOK: dict[str, Callable[..., Rounds]] = {
     "ahb": ahb,
     "exp3": exp3,
     "exp3_ix": exp3_ix,
-    "exp3_ix_known_rounds": exp3_ix_known_rounds,
-    "exp3_known_rounds": exp3_known_rounds,
-    "exp3_mixed": exp3_mixed,
+    "exp3_ix_horizon": exp3_ix_horizon,
+    "exp3_horizon": exp3_horizon,
+    "exp3_gamma_horizon": exp3_gamma_horizon,
     "exp3_plus_plus": exp3_plus_plus,
     "hedge": hedge,
-    "hedge_known_rounds": hedge_known_rounds,
-    "poly_inf_known_rounds": poly_inf_known_rounds,
+    "hedge_horizon": hedge_horizon,
+    "poly_inf_horizon": poly_inf_horizon,
     "tsallis_inf": tsallis_inf,
 }
