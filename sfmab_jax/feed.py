@@ -13,11 +13,11 @@ from sfmab_jax.losses.base import LossSequence
 
 __all__ = ["Feed"]
 
-# Sequences are made in vectors of at least this many, so that they never meet scalar code.
+# Numbers are made in vectors of at least this many, so that they never meet scalar code, which may
+# round differently: rounds of a window without memory, sequences with it.
 _VECTOR = 16
-# Rounds made together, and the most losses of one sequence for that. By the number of arms alone,
-# as another shape is another program, which may round differently.
-_WINDOW = 16
+# The most losses of one sequence in a window. By the number of arms alone, as another shape is
+# another program.
 _WINDOW_LOSSES = 2**18
 
 
@@ -42,14 +42,16 @@ class Feed:
         self._sequences = sequences
         self._unit, self._dtype = unit, dtype
         self._chunk_rounds = chunk_rounds
-        self._window = max(1, min(_WINDOW, _WINDOW_LOSSES // losses.num_arms))
+        self._window = _VECTOR if losses.num_arms * _VECTOR <= _WINDOW_LOSSES else 1
         self._spare: Array | None = None  # rounds made already for the next chunk
         if losses.table is None:
-            filled = np.resize(sequences, -(-len(sequences) // _VECTOR) * _VECTOR)
             root = jax.random.key(seed)
             self._next = with_static_functions(losses.next)
             init = with_static_functions(losses.init)
-            self._keys, self._states = _start(init, root, jnp.uint32(filled))
+            self._keys, self._states = _start(init, root, jnp.uint32(sequences))
+            if self._window == 1 or jax.tree.leaves(self._states):
+                filled = np.resize(sequences, -(-len(sequences) // _VECTOR) * _VECTOR)
+                self._keys, self._states = _start(init, root, jnp.uint32(filled))
 
     def chunk(self, first_round: int) -> Array:
         """The losses of ``chunk_rounds`` rounds from this one on; zeros past a table's end."""
@@ -112,20 +114,27 @@ def _generate(
     The number of windows is traced: a loop of known length may be unrolled, and then round
     differently.
     """
-    over_sequences = jax.vmap(next_loss, in_axes=(-1, 0, None), out_axes=-1)
+
+    def counted(losses: Array) -> Array:
+        return losses.astype(to_units.dtype) * to_units
 
     def one_round(states, round_):
+        over_sequences = jax.vmap(next_loss, in_axes=(-1, 0, None), out_axes=-1)
         states, losses = over_sequences(states, keys, round_)
-        return states, losses.astype(to_units.dtype) * to_units
+        return states, counted(losses)
+
+    def whole_window(states, rounds):
+        over_rounds = jax.vmap(lambda key, t: next_loss(states, key, t)[1], (None, 0), out_axes=-1)
+        return counted(jax.vmap(over_rounds, (0, None))(keys, rounds))
 
     def one_window(index, carry):
         states, made = carry
         rounds = first_round + index * window + jnp.arange(window, dtype=jnp.int32)
-        if jax.tree.leaves(states):
+        if window == 1 or jax.tree.leaves(states):
             states, losses = lax.scan(one_round, states, rounds)
         else:
-            # Without memory the rounds are independent: all of the window at once.
-            losses = jax.vmap(lambda t: one_round(states, t)[1])(rounds)
+            # Without memory the rounds are independent: a vector of them.
+            losses = jnp.moveaxis(whole_window(states, rounds), -1, 0).swapaxes(1, 2)
         return states, lax.dynamic_update_slice_in_dim(made, losses, index * window, 0)
 
     made = jnp.zeros((most_windows * window, num_arms, len(keys)), to_units.dtype)
