@@ -35,7 +35,7 @@ def simulate(
     checkpoints: int | Sequence[int] = 64,
     dtype: Any = jnp.float32,
     record: Callable[[BanditState], Any] | None = None,
-    progress: bool | None = None,
+    progress: bool | None | Callable[[int], None] = None,
     devices: Sequence[Any] | None = None,
     chunk_rounds: int | None = None,
 ) -> Result | Results:
@@ -58,6 +58,7 @@ def simulate(
       record: ``record(state)`` of one game, kept at the checkpoints; for instance
         ``lambda state: state.full_information.learning_rate``.
       progress: whether to show a progress bar; None shows one in a terminal when it takes long.
+        A function is called instead, with the rounds played since its last call.
       devices: JAX devices to spread the games over; by default all local devices.
       chunk_rounds: rounds in one call of the compiled program.
 
