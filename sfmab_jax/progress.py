@@ -21,7 +21,7 @@ class Progress:
     function is told the rounds instead of drawing them.
     """
 
-    def __init__(self, total: int, show: bool | None | Callable[[int], None]):
+    def __init__(self, total: int, show: bool | Callable[[int], None] | None):
         self.total = total
         self.done = 0
         self.seconds = 0.0

@@ -35,7 +35,7 @@ def simulate(
     checkpoints: int | Sequence[int] = 64,
     dtype: Any = jnp.float32,
     record: Callable[[BanditState], Any] | None = None,
-    progress: bool | None | Callable[[int], None] = None,
+    progress: bool | Callable[[int], None] | None = None,
     devices: Sequence[Any] | None = None,
     chunk_rounds: int | None = None,
 ) -> Result | Results:

@@ -8,7 +8,7 @@ games on one sequence are not independent.
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import stats  # type: ignore[import-untyped]  # a requirement of JAX itself
 
 __all__ = [
     "Growth",
@@ -18,7 +18,8 @@ __all__ = [
     "growth_exponent",
     "holm",
     "mean_interval",
-    "sign_p_value",
+    "paired_p_value",
+    "too_few",
     "units",
 ]
 
@@ -71,6 +72,19 @@ def bootstrap_mean(values: np.ndarray, level: float = 0.95, seed: int = 0) -> In
     return Interval(mean, mean - high * error, mean - low * error)
 
 
+def too_few(values: np.ndarray) -> bool:
+    """Whether a mean of these units [U] may have an interval that covers less than it says.
+
+    Cochran's rule (Sampling Techniques, 1977, section 2.15): with skewness G the normal interval
+    is trusted from 25 G^2 units on.
+    """
+    spread = values.std()
+    if len(values) < 2 or spread == 0:
+        return len(values) < 2
+    skewness = np.mean(((values - values.mean()) / spread) ** 3)
+    return bool(len(values) < 25 * skewness**2)
+
+
 def _resamples(count: int, seed: int):
     """Weights [U] of each resample, summing to 1."""
     generator = np.random.default_rng(seed)
@@ -90,7 +104,7 @@ def conditional_value_at_risk(values: np.ndarray, level: float = 0.95) -> np.nda
     return np.tensordot(weights, ordered, axes=1) / weights.sum()
 
 
-def sign_p_value(difference: np.ndarray) -> float:
+def paired_p_value(difference: np.ndarray) -> float:
     """Two-sided p-value of the paired t-test that the mean of the differences [U] is 0."""
     if len(difference) < 2:
         return float("nan")
