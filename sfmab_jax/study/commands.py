@@ -89,7 +89,11 @@ def run(
 
     name = Path(study.source).stem + ("_quick" if quick else "")
     folder = output or Path(study.output or name)
-    played = run_study(study, folder, say=_say, show=None)
+    try:
+        played = run_study(study, folder, say=_say, show=None)
+    except KeyboardInterrupt as stopped:  # typer would end without a word
+        _say(f"sfmab: {str(stopped) or 'stopped'}")
+        raise typer.Exit(130) from None
     print(f"{played} blocks played; {folder} has all of the study")
     print(f"Its report: sfmab study report {folder}")
 

@@ -140,12 +140,11 @@ def growth_exponent(
     Points share their games, so whole units are resampled: the interval holds what chance does to
     the slope, not how far a power is the wrong shape. NaN where a mean regret is not positive.
     """
-    logs = np.log(x) - np.log(x).mean()
-    weights = logs / (logs @ logs)
-    nothing = Growth(np.nan, np.nan, np.nan)
     mean = values.mean(axis=0)
     if len(x) < 2 or not (mean > 0).all():
-        return nothing
+        return Growth(np.nan, np.nan, np.nan)
+    logs = np.log(x) - np.log(x).mean()
+    weights = logs / (logs @ logs)
     slope = float(weights @ np.log(mean))
     if len(values) < 3:
         return Growth(slope, np.nan, np.nan)

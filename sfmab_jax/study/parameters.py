@@ -64,7 +64,7 @@ def _kinds(annotation: Any) -> list[Any]:
     return [annotation]
 
 
-def _checked_number(source: str, key: str, value: int | float, wanted: list[type]) -> int | float:
+def _checked_number(source: str, key: str, value: int | float, wanted: list[Any]) -> int | float:
     if float not in wanted:
         if not isinstance(value, int):
             fail(source, key, value, "give an integer")
