@@ -1,4 +1,4 @@
-"""Study files: what they mean, and that a malformed one is one line, exit code 2, nothing written."""
+"""Study files: what they mean; a malformed one is one line, exit code 2 and nothing written."""
 
 import tomllib
 
@@ -76,12 +76,15 @@ SETTINGS = [
     "strategies = 5", "strategies = []", "losses = 5", 'losses = ["uniform"]',
 ]  # fmt: skip
 STRATEGY_LINES = [
-    'exploration = "adaptve"', "exploration = 1", "exploration = []", 'exploration = ["adaptive", 1]',
+    'exploration = "adaptve"', "exploration = 1", "exploration = []",
+    'exploration = ["adaptive", 1]',
     "exploration = true", "beta = nan", "beta = inf", 'beta = "1"', "beta = true", "beta = []",
     "beta = [1, 1.0]", "beta = [[1.0]]", "beta = {}", "beta = 2020-01-01", 'beta = "@scal"',
     'beta = "@"', 'beta = "@uniform"', "bata = 1.0", "alpha = 'n'", "alpha = -inf", "num_arms = 3",
-    "learning_rate = 0.1", 'strategy = "exp4"', "exploration = { a = 1 }", 'alpha = ["@scale", "x"]',
-    "[strategies.other]", "[strategies.other]\nstrategy = 5", "[strategies.'a|b']", "[strategies.'']",
+    "learning_rate = 0.1", 'strategy = "exp4"', "exploration = { a = 1 }",
+    'alpha = ["@scale", "x"]',
+    "[strategies.other]", "[strategies.other]\nstrategy = 5", "[strategies.'a|b']",
+    "[strategies.'']",
     "[strategies.'$x$']\nstrategy = 'scale_free'", "[strategies]\nx = 5",
     "[[strategies.list]]", "[strategies.é]\nstrategy = 'scale_free'",
 ]  # fmt: skip
@@ -105,8 +108,8 @@ WHOLE = [
     "[strategies]", "[losses]", "[strategies]\n[losses]", GOOD + GOOD, GOOD + "\n[losses.dense]",
     GOOD.replace("[losses.dense]", ""), GOOD.replace("[strategies.adaptive]", ""),
     GOOD.replace("[losses.dense]", "[loses.dense]"), GOOD.replace("=", ":"),
-    GOOD.replace("=", "=="), GOOD.replace('"', "\u201d"), GOOD[: len(GOOD) // 2], "{}", "[]", "null",
-    '{"title": "json"}', "title: yaml\n", "<xml/>", "\ufeff" + GOOD, "\x00", GOOD + "\x00",
+    GOOD.replace("=", "=="), GOOD.replace('"', "\u201d"), GOOD[: len(GOOD) // 2], "{}", "[]",
+    "null", '{"title": "json"}', "title: yaml\n", "<xml/>", "\ufeff" + GOOD, "\x00", GOOD + "\x00",
     "a = " + "[" * 5000, "a = " + "{a = " * 2000, "a.b.c.d = 1", "1 = 1", "'' = 1",
     "[strategies.x]\n[losses.x]", "x" * 2_000_000,
     with_setting("arms = [" + ", ".join(map(str, range(1, 200))) + "]").replace(
@@ -212,7 +215,10 @@ def test_mutated_files_are_either_planned_or_refused(start, length, insert, tmp_
     ("text", "message"),
     [
         (with_setting("sedes = 5"), "sedes = 5: unknown key; did you mean seeds?"),
-        (with_losses("", "unifrom"), "losses.dense.family = 'unifrom': unknown; did you mean uniform?"),
+        (
+            with_losses("", "unifrom"),
+            "losses.dense.family = 'unifrom': unknown; did you mean uniform?",
+        ),
         (with_losses("gpa = 0.2"), "losses.dense.gpa = 0.2: unknown key; did you mean gap?"),
         (
             with_strategy('exploration = "adaptve"'),

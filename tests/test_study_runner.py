@@ -215,7 +215,7 @@ def test_the_manifest_says_where_the_numbers_come_from(finished):
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "thesis.tmp").write_text("precious")
-    with pytest.raises(ValueError, match="thesis.tmp"):
+    with pytest.raises(ValueError, match=r"thesis\.tmp"):
         run(TEXT, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tmp"]
 
