@@ -52,48 +52,50 @@ def draw_all(
 def _style(study: Study, strategy: str) -> dict[str, Any]:
     number = study.strategies.index(strategy)
     marker = _MARKERS[number % len(_MARKERS)]
-    shape = {"marker": marker, "markersize": 4, "markevery": (number % 4, 8)}
+    shape = {"marker": marker, "markersize": 4, "markevery": (0.03 * (number % 4), 0.12)}
     return LINE_STYLES[number % len(LINE_STYLES)] | shape
 
 
-def _panels(rows: int, columns: int, **options: Any) -> tuple[Figure, np.ndarray]:
-    size = (3.3 * columns + 0.7, 2.6 * rows + 0.9)
-    figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+def _panels(number: int) -> tuple[Figure, list[Any]]:
+    """A figure with so many panels, three to a row."""
+    columns = min(_MOST_COLUMNS, number)
+    rows = -(-number // columns)
+    figure = Figure(figsize=(3.3 * columns + 0.3, 2.6 * rows + 0.6), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for spare in panels[number:]:
+        spare.remove()
+    return figure, list(panels[:number])
 
 
-def _some(scales: list[float]) -> list[float]:
-    """The first, the middle one and the last of many."""
-    if len(scales) <= _MOST_COLUMNS:
-        return scales
-    return [scales[0], scales[len(scales) // 2], scales[-1]]
+def _some(settings: list[Setting]) -> list[Setting]:
+    """Of each loss family the first, the middle and the last scale."""
+    families: dict[str, list[Setting]] = {}
+    for setting in sorted(settings, key=lambda setting: setting[3]):
+        families.setdefault(setting[0], []).append(setting)
+    return [s for f in families.values() for s in dict.fromkeys((f[0], f[len(f) // 2], f[-1]))]
 
 
 def _curves(study: Study, settings: list[Setting], logarithmic: bool) -> Drawing:
-    """Mean regret / scale against the rounds; families down, scales across."""
+    """Mean regret / scale against the rounds; a panel for each family and scale."""
     _, num_arms, num_rounds, _ = settings[0]
-    families = list(dict.fromkeys(setting[0] for setting in settings))
-    scales = _some(sorted({setting[3] for setting in settings}))
-    figure, panels = _panels(len(families), len(scales), sharex=True, sharey="row")
+    drawn = _some(settings)
+    figure, panels = _panels(len(drawn))
     rows: list[tuple] = []
     for played in study.cells:
-        losses, *_, scale = played.cell.setting
-        if played.cell.setting not in settings:
-            continue
-        lines = _curve(played)
-        rows += [(*played.cell.setting, played.cell.strategy, *numbers) for numbers in zip(*lines)]
-        if scale in scales:
-            axes = panels[families.index(losses)][scales.index(scale)]
-            axes.set_title(f"{losses}, scale {scale:g}", fontsize=9)
-            _draw_curve(axes, study, played, lines, logarithmic)
-    for axes in panels.ravel():
+        if played.cell.setting in settings:
+            lines = _curve(played)
+            label = (*played.cell.setting, played.cell.strategy)
+            rows += [(*label, *numbers) for numbers in zip(*lines)]
+            if played.cell.setting in drawn:
+                axes = panels[drawn.index(played.cell.setting)]
+                _draw_curve(axes, study, played, lines, logarithmic)
+    for axes, (losses, _, _, scale) in zip(panels, drawn):
+        axes.set_title(f"{losses}, scale {scale:g}", fontsize=9)
         _finish(axes, "round", "regret / scale", logarithmic)
-        axes.label_outer()
-        axes.set_visible(bool(axes.lines))  # not every family has every scale
     _legend(figure, panels)
     kind = "log-log axes, with proven bounds where known (thin dotted)" if logarithmic else "linear"
     games = "" if logarithmic or len(study.strategies) > _MOST_BANDS else _GAMES
-    shown = "" if len(scales) == len({s[3] for s in settings}) else "; data of all scales beside it"
+    shown = "" if len(drawn) == len(settings) else "; data of all scales beside it"
     return Drawing(
         f"regret_n{num_arms}_{'loglog' if logarithmic else 'linear'}",
         f"Mean regret over the rounds, {num_arms} arms, {num_rounds} rounds, divided by the scale "
@@ -140,12 +142,9 @@ def _scale_sensitivity(study: Study, summaries: list[SummaryRow]) -> Drawing:
     """Final regret / scale against the scale: a flat line does not mind the scale."""
     families = list(dict.fromkeys((r.losses, r.num_arms, r.num_rounds) for r in summaries))
     families = [f for f in families if len({r.scale for r in summaries if r[:3] == f}) > 1]
-    columns = min(_MOST_COLUMNS, len(families))
-    figure, panels = _panels(-(-len(families) // columns), columns)
-    for axes in panels.ravel()[len(families) :]:
-        axes.remove()
+    figure, panels = _panels(len(families))
     rows = []
-    for axes, family in zip(panels.ravel(), families):
+    for axes, family in zip(panels, families):
         for strategy in study.strategies:
             line = [r for r in summaries if r[:3] == family and r.strategy == strategy]
             line.sort(key=lambda row: row.scale)
@@ -161,7 +160,7 @@ def _scale_sensitivity(study: Study, summaries: list[SummaryRow]) -> Drawing:
         positive = all(r.mean > 0 for r in summaries if r[:3] == family)
         _finish(axes, "scale of the losses", "final regret / scale", positive)
         axes.set_xscale("log")
-    _legend(figure, panels[:1, :1])
+    _legend(figure, panels)
     return Drawing(
         "scale_sensitivity",
         "Final regret divided by the scale of the losses: the flatter, the less the strategy minds "
@@ -211,10 +210,10 @@ def _finish(axes, x: str, y: str, logarithmic: bool) -> None:
         axes.set_yscale("log")
 
 
-def _legend(figure: Figure, panels: np.ndarray) -> None:
+def _legend(figure: Figure, panels: list[Any]) -> None:
     """One legend for all panels, above them."""
     found: dict[str, Any] = {}
-    for axes in panels.ravel():
+    for axes in panels:
         found |= {k: h for h, k in zip(*axes.get_legend_handles_labels()) if k not in found}
-    columns = min(len(found), 3)
+    columns = min(len(found), len(panels), _MOST_COLUMNS)
     figure.legend(found.values(), found, loc="outside upper center", ncols=columns, frameon=False)
