@@ -275,5 +275,9 @@ def estimate(cells: tuple[Cell, ...], num_seeds: int) -> Estimate:
             working = size * min(vectors, cores) * width * (32 * cell.num_arms + 8 * kept)
             memory = max(memory, 3 * written + working)
             disk += written
-    programs = {(c.strategy_name, c.family, c.num_arms) for c in cells}
+    # Numbers do not need another program, other choices do.
+    programs = {(c.num_arms, c.strategy_name, *map(type, c.strategy_parameters.values()),
+                 *(v for v in c.strategy_parameters.values() if isinstance(v, str)))
+                for c in cells}  # fmt: skip
+    programs |= {(c.num_arms, c.family) for c in cells}
     return Estimate(rounds, seconds + _COMPILATION * len(programs), memory, disk)
