@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import sfmab_jax as sf
 from sfmab_jax.cli import main
 from sfmab_jax.study import store
 from sfmab_jax.study.config import parse_study
+from sfmab_jax.study.display import Display, duration
 from sfmab_jax.study.lock import hold
 from sfmab_jax.study.plan import block_seeds, blocks, plan_cells
 from sfmab_jax.study.runner import run_study
@@ -240,6 +242,45 @@ def test_blocks_of_seeds_join_to_the_same_numbers(finished, tmp_path, monkeypatc
     for key in whole:
         np.testing.assert_array_equal(cut[key].regret, whole[key].regret)
         np.testing.assert_array_equal(cut[key].expected_regret, whole[key].expected_regret)
+
+
+def test_certificates_are_kept_with_their_block(tmp_path, monkeypatch):
+    """Whatever arrays the engine certifies a path with come back with the results."""
+
+    class Certificate(NamedTuple):
+        slack: np.ndarray
+
+    def certified(*arguments, certificate=False, **options):
+        results = sf.simulate(*arguments, **options)
+        for result in results.values():
+            arrays = Certificate(2 * result.regret) if certificate else None
+            object.__setattr__(result, "certificate", arrays)
+        return results
+
+    for module in ("plan", "runner"):
+        monkeypatch.setattr(f"sfmab_jax.study.{module}.simulate", certified)
+    run("certificates = true\n" + TEXT, tmp_path / "out")
+    for result in sf.load_study(tmp_path / "out").values():
+        np.testing.assert_array_equal(result.records["slack"], 2 * result.regret)
+
+
+def test_the_display_counts_what_is_played_and_what_is_left(capsys):
+    cells = plan_cells(parse_study(TEXT, "small.toml"))[:2]
+    with Display(cells, [100, 300], show=True) as display:
+        display.found(0, 100)
+        display.begin(1)
+        display.advance(1, 150)
+        display.mean(1, 2.5, 12, done=False)
+    error = capsys.readouterr().err
+    assert "62%" in error  # (100 + 150) of 400
+    assert "M rounds/s" in error
+    assert "mean regret 2.5, 12 seeds" in error
+    assert [duration(s) for s in (3, 150, 9000, 400_000)] == [
+        "3 seconds",
+        "2.5 minutes",
+        "2.5 hours",
+        "4.6 days",
+    ]
 
 
 @pytest.mark.slow

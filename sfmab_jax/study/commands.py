@@ -49,6 +49,7 @@ def new(file: Annotated[Path, typer.Argument(help="The file to write.")]) -> Non
 def check(file: File, quick: Quick = False) -> None:
     """Shows the plan of a study: its cells, rounds, and what they will cost, roughly."""
     from sfmab_jax.study.config import read_study
+    from sfmab_jax.study.display import duration
     from sfmab_jax.study.plan import blocks, estimate, plan_cells
 
     study = read_study(file, quick)
@@ -68,7 +69,7 @@ def check(file: File, quick: Quick = False) -> None:
     print(
         f"{len(cells)} cells, {study.seeds:,} seeds, {study.sequences:,} sequences, {study.dtype}"
     )
-    print(f"{cost.num_rounds:,} rounds of games, about {_duration(cost.seconds)} on this machine")
+    print(f"{cost.num_rounds:,} rounds of games, about {duration(cost.seconds)} on this machine")
     print(f"about {_size(cost.memory)} of memory and {_size(cost.disk)} of disk")
 
 
@@ -87,8 +88,7 @@ def run(
     _use_dtype(study.dtype)
     from sfmab_jax.study.runner import run_study
 
-    name = Path(study.source).stem + ("_quick" if quick else "")
-    folder = output or Path(study.output or name)
+    folder = output or Path((study.output or Path(study.source).stem) + "_quick" * quick)
     try:
         played = run_study(study, folder, say=_say, show=None)
     except KeyboardInterrupt as stopped:  # typer would end without a word
@@ -115,13 +115,6 @@ def _use_dtype(dtype: str) -> None:
 
     if dtype == "float64":
         jax.config.update("jax_enable_x64", True)
-
-
-def _duration(seconds: float) -> str:
-    for unit, name in ((3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.0f} seconds"
 
 
 def _size(number: float) -> str:

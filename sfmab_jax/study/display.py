@@ -6,11 +6,12 @@ import time
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Column
 
 from sfmab_jax.study.plan import Cell
 
-__all__ = ["Display"]
+__all__ = ["Display", "duration"]
 
 _MOST_CELLS = 8  # shown at a time
 
@@ -21,24 +22,27 @@ class Display:
     def __init__(self, cells: Sequence[Cell], rounds: Sequence[int], show: bool | None):
         self._cells = list(cells)
         self._lock = threading.Lock()
-        self._played = 0
+        self._played, self._left = 0, sum(rounds)
         self._start = time.perf_counter()
         self._bars = sys.stderr.isatty() if show is None else show
         self._lines = not self._bars and show is not False
         self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            TextColumn("{task.percentage:3.0f}%"),
-            TextColumn("{task.fields[note]}", markup=False),
-            TimeRemainingColumn(),
+            TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+            ),
+            BarColumn(bar_width=8, table_column=Column(min_width=8)),
+            TextColumn("{task.percentage:3.0f}%", table_column=Column(min_width=4)),
+            TextColumn("{task.fields[note]}", markup=False, table_column=Column(min_width=36)),
+            expand=True,
             console=Console(stderr=True),
             disable=not self._bars,
             refresh_per_second=4,
-            speed_estimate_period=600,
         )
         self._all = self._progress.add_task("all cells", total=sum(rounds), note="")
         self._tasks = [
-            self._progress.add_task(cell.label, total=total, note="", visible=False)
+            self._progress.add_task(_short(cell), total=total, note="", visible=False)
             for cell, total in zip(cells, rounds)
         ]
         self._shown: list[TaskID] = []
@@ -51,7 +55,8 @@ class Display:
         self._progress.stop()
 
     def found(self, number: int, rounds: int) -> None:
-        """Rounds of a cell that an earlier run has played."""
+        """Rounds of a cell that an earlier run has played; they do not count for the speed."""
+        self._left -= rounds
         self._progress.advance(self._tasks[number], rounds)
         self._progress.advance(self._all, rounds)
 
@@ -68,9 +73,12 @@ class Display:
         """Rounds of this cell have been played."""
         with self._lock:
             self._played += rounds
-            speed = self._played / (time.perf_counter() - self._start) / 1e6
+            self._left -= rounds
+            speed = self._played / (time.perf_counter() - self._start)
+            left = duration(self._left / speed)
+        note = f"{speed / 1e6:.2f} M rounds/s, {left} left"
         self._progress.advance(self._tasks[number], rounds)
-        self._progress.update(self._all, advance=rounds, note=f"{speed:.2f} million rounds/s")
+        self._progress.update(self._all, advance=rounds, note=note)
 
     def mean(self, number: int, mean: float, seeds: int, done: bool) -> None:
         """The mean regret of the cell's seeds so far."""
@@ -78,3 +86,17 @@ class Display:
         self._progress.update(self._tasks[number], note=note)
         if done and self._lines:
             print(f"{self._cells[number].label}: {note}", file=sys.stderr)
+
+
+def _short(cell: Cell) -> str:
+    """A label whose beginning tells cells apart, as terminals are narrow."""
+    scale = f"{cell.scale:g}"
+    return f"{cell.strategy}, {cell.losses} x {scale}, n={cell.num_arms}, T={cell.num_rounds}"
+
+
+def duration(seconds: float) -> str:
+    """About how long, for people."""
+    for unit, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.1f} {name}"
+    return f"{seconds:.0f} seconds"
