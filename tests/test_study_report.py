@@ -189,6 +189,17 @@ def test_the_smallest_studies_have_reports(tmp_path):
         write_report(tmp_path)
 
 
+def test_what_is_not_finite_or_nothing_at_all_is_left_blank(tmp_path):
+    """Losses beyond float32 from some round on, and a bound of 0."""
+    text = TEXT.replace("arms = [2, 4]", "arms = 2").split("[strategies.told]")[0]
+    text += "[losses.zero]\n[losses.wild]\nfamily = 'student_t'\ndegrees = 0.16\n"
+    with pytest.warns(RuntimeWarning, match="not finite"):
+        run_study(parse_study(text, "wild.toml"), tmp_path / "out")
+    page = write_report(tmp_path / "out").read_text()
+    assert "not finite, so left blank: adaptive on wild, decaying on wild." in page
+    assert ">nan<" not in page
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.toml")))
 def test_the_ready_studies_run_to_their_reports(name, tmp_path, capsys, monkeypatch):

@@ -81,7 +81,7 @@ def summary(study: Study) -> list[SummaryRow]:
                 quantile_95=float(high),
                 cvar_95=float(inference.conditional_value_at_risk(games)),
                 bound=at_end,
-                ratio_to_bound=float(normal.estimate[0]) / at_end,
+                ratio_to_bound=float(normal.estimate[0]) / at_end if at_end > 0 else np.nan,
             )
         )
     return rows

@@ -84,6 +84,9 @@ def _parts(study: Study, summaries, comparisons, growths, pictures) -> list[Part
         parts.append(Text(study.manifest["question"]))
     parts.append(Text(_outline(study)))
     parts += [Text(f"Not finished: {line}.") for line in study.incomplete[:20]]
+    lost = [f"{row.strategy} on {row.losses}" for row in summaries if row.mean != row.mean]
+    if lost:
+        parts.append(Text(f"Regret that is not finite, so left blank: {', '.join(lost)}."))
     parts += [Heading("Figures"), *pictures]
     parts += [Heading("Final regret"), Text(_HOW_TO_READ), _summary_table(summaries)]
     if comparisons:
@@ -108,6 +111,10 @@ def _outline(study: Study) -> str:
 
 def _number(value: float, digits: int = 4) -> str:
     return "" if value != value else f"{value:.{digits}g}"
+
+
+def _percent(value: float) -> str:
+    return "" if value != value else f"{100 * value:.2g}%"
 
 
 def _interval(low: float, high: float) -> str:
@@ -135,7 +142,7 @@ def _summary_table(rows: list[SummaryRow]) -> Table:
                 _interval(row.quantile_05, row.quantile_95),
                 _number(row.cvar_95),
                 _number(row.bound, 3),
-                "" if row.bound != row.bound else f"{100 * row.ratio_to_bound:.2g}%",
+                _percent(row.ratio_to_bound),
             )
             for row in rows
         ],
