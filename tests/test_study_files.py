@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from sfmab_jax.cli import main
 from sfmab_jax.losses import LOSSES
 from sfmab_jax.strategies import STRATEGIES
+from sfmab_jax.study.blocks import estimate
 from sfmab_jax.study.config import EXAMPLES, parse_study
-from sfmab_jax.study.plan import estimate, plan_cells
+from sfmab_jax.study.plan import plan_cells
 
 GOOD = """
 title = "Good"

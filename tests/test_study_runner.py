@@ -17,10 +17,11 @@ import pytest
 import sfmab_jax as sf
 from sfmab_jax.cli import main
 from sfmab_jax.study import store
+from sfmab_jax.study.blocks import block_seeds, blocks
 from sfmab_jax.study.config import parse_study
 from sfmab_jax.study.display import Display, duration
 from sfmab_jax.study.lock import hold
-from sfmab_jax.study.plan import block_seeds, blocks, plan_cells
+from sfmab_jax.study.plan import plan_cells
 from sfmab_jax.study.runner import run_study
 
 # More for a thorough look: SFMAB_KILLS=20 pytest tests/test_study_runner.py
@@ -234,7 +235,7 @@ def test_blocks_are_runs_of_seeds_that_more_seeds_leave_as_they_are():
 
 def test_blocks_of_seeds_join_to_the_same_numbers(finished, tmp_path, monkeypatch):
     """Cut into blocks of 7 seeds, the study has bitwise the numbers of one block of 24."""
-    monkeypatch.setattr("sfmab_jax.study.plan.block_seeds", lambda cell: 7)
+    monkeypatch.setattr("sfmab_jax.study.blocks.block_seeds", lambda cell: 7)
     assert run(TEXT, tmp_path / "cut")[0] == 4 * 4
     cut = sf.load_study(tmp_path / "cut")
     monkeypatch.undo()

@@ -48,9 +48,10 @@ def new(file: Annotated[Path, typer.Argument(help="The file to write.")]) -> Non
 @app.command()
 def check(file: File, quick: Quick = False) -> None:
     """Shows the plan of a study: its cells, rounds, and what they will cost, roughly."""
+    from sfmab_jax.study.blocks import blocks, estimate
     from sfmab_jax.study.config import read_study
     from sfmab_jax.study.display import duration
-    from sfmab_jax.study.plan import blocks, estimate, plan_cells
+    from sfmab_jax.study.plan import plan_cells
 
     study = read_study(file, quick)
     cells = plan_cells(study)

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from sfmab_jax.losses import LOSSES
-from sfmab_jax.losses.base import MOST_ARMS, MOST_ROUNDS
 from sfmab_jax.strategies import STRATEGIES
 from sfmab_jax.study.parameters import checked_parameter, fail, nearest, signature_of
+from sfmab_jax.study.settings import QUICK, SETTINGS
 
 __all__ = ["EXAMPLES", "Choice", "StudyFile", "find_study", "parse_study", "read_study"]
 
@@ -111,18 +111,18 @@ def parse_study(text: str, source: str, quick: bool = False) -> StudyFile:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{source}: not TOML: {error}") from None
-    _check_keys(source, "", table, (*_SETTINGS, "strategies", "losses", "quick"))
+    _check_keys(source, "", table, (*SETTINGS, "strategies", "losses", "quick"))
     overrides = table.pop("quick", {})
     if not isinstance(overrides, dict):
         fail(source, "quick", overrides, "give a table, [quick]")
-    _check_keys(source, "quick.", overrides, _QUICK)
+    _check_keys(source, "quick.", overrides, QUICK)
     for key, value in overrides.items():  # checked whether or not it is used
-        _SETTINGS[key][0](source, f"quick.{key}", value)
+        SETTINGS[key][0](source, f"quick.{key}", value)
     if quick:
         table = table | _quick_defaults(table) | overrides
     settings = {
         key: check(source, key, table[key]) if key in table else default
-        for key, (check, default) in _SETTINGS.items()
+        for key, (check, default) in SETTINGS.items()
     }
     strategies = _choices(source, "strategies", "strategy", table, STRATEGIES)
     losses = _choices(source, "losses", "family", table, LOSSES)
@@ -196,69 +196,3 @@ def _grid(
             fail(source, place, value, "a value is there twice")
         grid[name] = tuple(checked)
     return grid
-
-
-def _text(most: int) -> Callable[[str, str, Any], str]:
-    def check(source: str, key: str, value: Any) -> str:
-        if not isinstance(value, str) or len(value) > most or "\0" in value:
-            fail(source, key, value, f"give a text of at most {most} characters")
-        return value
-
-    return check
-
-
-def _integer(least: int, most: int) -> Callable[[str, str, Any], int]:
-    def check(source: str, key: str, value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            fail(source, key, value, f"give an integer from {least} to {most}")
-        return value
-
-    return check
-
-
-def _integers(least: int, most: int) -> Callable[[str, str, Any], tuple[int, ...]]:
-    def check(source: str, key: str, value: Any) -> tuple[int, ...]:
-        values = value if isinstance(value, list) else [value]
-        if not values:
-            fail(source, key, value, "the grid is empty; give at least one value")
-        checked = tuple(_integer(least, most)(source, key, member) for member in values)
-        if len(set(checked)) < len(checked):
-            fail(source, key, value, "a value is there twice")
-        return checked
-
-    return check
-
-
-def _checkpoints(source: str, key: str, value: Any) -> int | tuple[int, ...]:
-    if isinstance(value, list):
-        return tuple(sorted(_integers(1, MOST_ROUNDS)(source, key, value)))
-    return _integer(1, 10_000)(source, key, value)
-
-
-def _dtype(source: str, key: str, value: Any) -> str:
-    if value not in ("float32", "float64"):
-        fail(source, key, value, nearest(str(value), ("float32", "float64")))
-    return value
-
-
-def _boolean(source: str, key: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        fail(source, key, value, "give true or false")
-    return value
-
-
-# Every setting with its check and its default.
-_SETTINGS: dict[str, tuple[Callable[[str, str, Any], Any], Any]] = {
-    "title": (_text(200), "A study"),
-    "question": (_text(2000), ""),
-    "arms": (_integers(1, MOST_ARMS), (10,)),
-    "rounds": (_integers(1, MOST_ROUNDS), (10_000,)),
-    "seeds": (_integer(1, 2**31 - 1), 256),
-    "sequences": (_integer(1, 2**20), 1),
-    "seed": (_integer(0, 2**32 - 1), 0),
-    "checkpoints": (_checkpoints, 48),
-    "dtype": (_dtype, "float32"),
-    "certificates": (_boolean, False),
-    "output": (_text(1000), ""),
-}
-_QUICK = ("arms", "rounds", "seeds", "sequences", "checkpoints")

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from sfmab_jax.results import Result
-from sfmab_jax.study.plan import Cell, blocks
+from sfmab_jax.study.blocks import blocks
+from sfmab_jax.study.plan import Cell
 from sfmab_jax.study.store import cell_from_manifest, read_block, read_manifest
 
 __all__ = ["Played", "Study", "load_study"]

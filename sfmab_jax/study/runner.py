@@ -21,10 +21,11 @@ import numpy as np
 import sfmab_jax
 from sfmab_jax.results import Result
 from sfmab_jax.simulate import simulate
+from sfmab_jax.study.blocks import Block, blocks
 from sfmab_jax.study.config import StudyFile
 from sfmab_jax.study.display import Display
 from sfmab_jax.study.lock import hold
-from sfmab_jax.study.plan import Block, Cell, blocks, plan_cells
+from sfmab_jax.study.plan import Cell, plan_cells
 from sfmab_jax.study.provenance import commit_of, now, platform_now, versions_now
 from sfmab_jax.study.store import (
     FORMAT,

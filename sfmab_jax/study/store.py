@@ -24,7 +24,8 @@ import numpy as np
 
 from sfmab_jax.norms import Norms
 from sfmab_jax.results import Result, write_atomically
-from sfmab_jax.study.plan import Block, Cell
+from sfmab_jax.study.blocks import Block
+from sfmab_jax.study.plan import Cell
 
 __all__ = ["FORMAT", "block_path", "clear_leftovers", "read_block", "read_manifest", "write_block"]
 
