@@ -46,14 +46,15 @@ Part = Heading | Text | Preformatted | Table | Picture
 
 _STYLE = """
 :root { color-scheme: light; }
-body { font: 16px/1.5 Georgia, serif; color: #111; background: #fff; max-width: 62rem;
+body { font: 16px/1.5 Georgia, serif; color: #111; background: #fff; max-width: 72rem;
        margin: 2rem auto; padding: 0 1rem; }
+p, pre { max-width: 62rem; }
 h1, h2, th, figcaption, .note { font-family: system-ui, sans-serif; }
 h1 { font-size: 1.7rem; line-height: 1.2; }
 h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid #999; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.15rem 0.6rem; text-align: right; white-space: nowrap; }
+table { border-collapse: collapse; font-size: 0.78rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.12rem 0.4rem; text-align: right; white-space: nowrap; }
 th { border-bottom: 2px solid #111; }
 td { border-bottom: 1px solid #ddd; }
 .label { text-align: left; }
@@ -63,7 +64,7 @@ figcaption, .note { font-size: 0.85rem; color: #333; }
 pre { background: #f4f4f4; padding: 0.8rem; overflow-x: auto; font-size: 0.8rem; }
 @media print { body { margin: 0; max-width: none; font-size: 10pt; } a { color: #111; }
                .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; }
-               table { font-size: 7.5pt; } tr { break-inside: avoid; } }
+               table { font-size: 6.5pt; } tr { break-inside: avoid; } }
 """
 
 

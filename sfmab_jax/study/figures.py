@@ -175,7 +175,7 @@ def _win_loss(study: Study, comparisons: list[DifferenceRow]) -> Drawing:
     """A matrix of wins, with the numbers in it."""
     counts = wins(study, comparisons)
     labels, size = study.strategies, len(study.strategies)
-    side = 0.75 * size + 2.2
+    side = 0.5 * size + 2
     figure = Figure(figsize=(side + 1, side), layout="constrained")
     axes = figure.subplots()
     axes.imshow(counts, cmap="Greys", vmin=0, vmax=max(1, 2 * counts.max()))
