@@ -6,7 +6,7 @@ games on one sequence are not independent.
 
 Measured on 1,000 studies of 32 units (200 rounds, 3 arms, Algorithm 1), 95% intervals cover the
 expected regret of one sequence in 93.4 to 95.5% (t) and 93.8 to 96.4% (bootstrap-t) on Bernoulli,
-sparse, Student, Pareto and log-normal losses alike. Over drawn sequences it is 94 to 95% for
+sparse, Student, Pareto and log-normal losses alike. Over drawn sequences it is 93 to 95% for
 Bernoulli and Student's t with 2.5 degrees, but 90 and 92% for log-normal losses (sigma 2), and 76
 and 83% for Pareto ones of index 1.5, which have no variance: `too_few` is there to mark such means.
 """

@@ -39,8 +39,8 @@ _HOW_TO_READ = (
     "for 95%: Student's t, and in CSV files also bootstrap-t. With one loss sequence they are "
     "about the expected regret on that sequence, with several about the mean over the family. A "
     "dagger marks means of fewer units than Cochran's rule asks for (25 times the squared "
-    "skewness): their intervals may cover less than they say, and do where sequences are drawn from "
-    "a family without a variance, as Pareto below index 2. Bound: Theorem 1 of the paper with "
+    "skewness): their intervals may cover less than they say, and do where sequences are "
+    "drawn from a family without a variance, as Pareto below index 2. Bound: Theorem 1 of the paper with "
     "its constants, as corrected; blank where no bound is known."
 )
 _COMPARING = (
