@@ -40,8 +40,8 @@ _HOW_TO_READ = (
     "about the expected regret on that sequence, with several about the mean over the family. A "
     "dagger marks means of fewer units than Cochran's rule asks for (25 times the squared "
     "skewness): their intervals may cover less than they say, and do where sequences are "
-    "drawn from a family without a variance, as Pareto below index 2. Bound: Theorem 1 of the paper with "
-    "its constants, as corrected; blank where no bound is known."
+    "drawn from a family without a variance, as Pareto below index 2. Bound: Theorem 1 of "
+    "the paper with its constants, as corrected; blank where no bound is known."
 )
 _COMPARING = (
     "Strategies play on the same losses with the same random numbers, and differences are taken "
