@@ -28,6 +28,7 @@ from sfmab_jax.norms import Norms
 from sfmab_jax.results import Result, Results, load
 from sfmab_jax.simplex import distribution, normalizer
 from sfmab_jax.simulate import simulate
+from sfmab_jax.study.loaded import load_study
 from sfmab_jax.theory import bounds
 
 __version__ = "0.1.0"
@@ -51,6 +52,7 @@ __all__ = [
     "full_information",
     "hardness",
     "load",
+    "load_study",
     "losses",
     "mixability_gap",
     "normalizer",

@@ -1,4 +1,4 @@
-"""The command line: `sfmab run`, `sfmab losses`, `sfmab verify`, `sfmab list`."""
+"""The command line: `sfmab run`, `study`, `losses`, `verify` and `list`."""
 
 import csv
 import inspect
@@ -15,6 +15,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sfmab_jax.study.commands import app as study_app
+
 __all__ = ["app", "main"]
 
 app = typer.Typer(
@@ -25,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+app.add_typer(study_app)
 
 RUN_EPILOG = """
 Examples:

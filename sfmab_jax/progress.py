@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -14,14 +15,19 @@ _PATIENCE = 2.0  # seconds
 
 
 class Progress:
-    """Counts rounds from several threads; drawn from one."""
+    """Counts rounds from several threads; drawn from one.
 
-    def __init__(self, total: int, show: bool | None):
+    ``show`` says whether to draw a bar; None draws one in a terminal when it takes long. A
+    function is told the rounds instead of drawing them.
+    """
+
+    def __init__(self, total: int, show: bool | Callable[[int], None] | None):
         self.total = total
         self.done = 0
         self.seconds = 0.0
         self._lock = threading.Lock()
-        self._wanted = sys.stderr.isatty() if show is None else show
+        self._tell = show if callable(show) else None
+        self._wanted = sys.stderr.isatty() if show is None else show is True
         self._patience = _PATIENCE if show is None else 0.0
         self._bar: RichProgress | None = None
 
@@ -39,6 +45,8 @@ class Progress:
         """``rounds`` more have been played. Called by the threads that play."""
         with self._lock:
             self.done += rounds
+            if self._tell is not None:
+                self._tell(rounds)
 
     def show(self) -> None:
         """Draws the bar, from the second second on. Called by the thread that waits."""

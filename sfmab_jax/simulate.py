@@ -38,7 +38,7 @@ def simulate(
     feedback: Literal["bandit", "full"] | None = None,
     record: Callable[[BanditState], Any] | None = None,
     certificate: bool = False,
-    progress: bool | None = None,
+    progress: bool | Callable[[int], None] | None = None,
     devices: Sequence[Any] | None = None,
     chunk_rounds: int | None = None,
 ) -> Result | Results:
@@ -65,6 +65,7 @@ def simulate(
       certificate: whether to follow the pathwise certificates of log-barrier AdaFTRL, see
         `sfmab_jax.certificate`; ``result.certificate`` then holds them.
       progress: whether to show a progress bar; None shows one in a terminal when it takes long.
+        A function is called instead, with the rounds played since its last call.
       devices: JAX devices to spread the games over; by default all local devices.
       chunk_rounds: rounds in one call of the compiled program.
 

@@ -1,0 +1,198 @@
+"""Study files: TOML text to a checked `StudyFile`.
+
+    title = "Both options of the paper"
+    rounds = 10000               # a list makes a grid: rounds = [1000, 10000]
+    arms = 10                    # likewise
+    seeds = 256
+    [strategies.adaptive]        # a label of one's own
+    strategy = "scale_free"      # from `sfmab list strategies`; by default the label
+    beta = [0.1, 1.0]            # a parameter; a list makes a grid
+    [losses.dense]
+    family = "uniform"           # from `sfmab list losses`; by default the label
+    scale = [1e-6, 1, 1e6]
+
+Nothing is built or played here: see `plan`.
+"""
+
+import itertools
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfmab_jax.losses import LOSSES
+from sfmab_jax.strategies import STRATEGIES
+from sfmab_jax.study.parameters import checked_parameter, fail, nearest, signature_of
+from sfmab_jax.study.settings import QUICK, SETTINGS
+
+__all__ = ["EXAMPLES", "Choice", "StudyFile", "find_study", "parse_study", "read_study"]
+
+EXAMPLES = Path(__file__).parent / "examples"
+MOST_CELLS = 10_000
+_LARGEST_FILE = 2**20
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.+()=-]{0,39}")
+# Filled in from the cell, so a study file gives them elsewhere.
+_FROM_CELL = ("num_arms",)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A strategy or a loss family with values for its parameters, one for each member of a grid."""
+
+    label: str
+    name: str
+    grid: dict[str, tuple[Any, ...]]
+
+    @property
+    def size(self) -> int:
+        """How many members the grid has."""
+        size = 1
+        for values in self.grid.values():
+            size *= len(values)
+        return size
+
+    def members(self) -> list[dict[str, Any]]:
+        """The parameters of each member of the grid."""
+        return [dict(zip(self.grid, values)) for values in itertools.product(*self.grid.values())]
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """What a study file asks for, checked."""
+
+    source: str
+    text: str
+    title: str
+    question: str
+    strategies: tuple[Choice, ...]
+    losses: tuple[Choice, ...]
+    arms: tuple[int, ...]
+    rounds: tuple[int, ...]
+    seeds: int
+    sequences: int
+    seed: int
+    checkpoints: int | tuple[int, ...]
+    dtype: str
+    certificates: bool
+    output: str
+    quick: bool = False
+
+
+def find_study(name: str) -> Path:
+    """A study file by its path, or one of the ready studies by its name."""
+    path = Path(name)
+    ready = {example.stem: example for example in sorted(EXAMPLES.glob("*.toml"))}
+    if path.exists():
+        return path
+    if name in ready:
+        return ready[name]
+    raise ValueError(f"{name}: there is no such file, and no ready study; {nearest(name, ready)}")
+
+
+def read_study(name: str, quick: bool = False) -> StudyFile:
+    """Reads and checks a study file, or a ready study by its name."""
+    path = find_study(name)
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(_LARGEST_FILE + 1)
+        text = raw.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: cannot be read as text: {error}") from None
+    if len(raw) > _LARGEST_FILE:
+        raise ValueError(f"{path}: has more than {_LARGEST_FILE} bytes; is it a study file?")
+    return parse_study(text, str(path), quick)
+
+
+def parse_study(text: str, source: str, quick: bool = False) -> StudyFile:
+    """`StudyFile` from TOML text; ``source`` names the file in messages."""
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{source}: not TOML: {error}") from None
+    _check_keys(source, "", table, (*SETTINGS, "strategies", "losses", "quick"))
+    overrides = table.pop("quick", {})
+    if not isinstance(overrides, dict):
+        fail(source, "quick", overrides, "give a table, [quick]")
+    _check_keys(source, "quick.", overrides, QUICK)
+    for key, value in overrides.items():  # checked whether or not it is used
+        SETTINGS[key][0](source, f"quick.{key}", value)
+    if quick:
+        table = table | _quick_defaults(table) | overrides
+    settings = {
+        key: check(source, key, table[key]) if key in table else default
+        for key, (check, default) in SETTINGS.items()
+    }
+    strategies = _choices(source, "strategies", "strategy", table, STRATEGIES)
+    losses = _choices(source, "losses", "family", table, LOSSES)
+    study = StudyFile(source, text, strategies=strategies, losses=losses, quick=quick, **settings)
+    _check_size(study)
+    return study
+
+
+def _quick_defaults(table: dict[str, Any]) -> dict[str, Any]:
+    """A quick form for a file without [quick]: the same cells, 32 seeds, 500 rounds at most."""
+    most = {"seeds": 32, "rounds": 500}
+    given = {key: table.get(key, limit) for key, limit in most.items()}
+    return {key: min(n, most[key]) if type(n) is int else n for key, n in given.items()}
+
+
+def _check_keys(source: str, prefix: str, table: Mapping[str, Any], known) -> None:
+    for key, value in table.items():
+        if key not in known:
+            fail(source, f"{prefix}{key}", value, f"unknown key; {nearest(key, known)}")
+
+
+def _check_size(study: StudyFile) -> None:
+    cells = sum(choice.size for choice in study.strategies)
+    cells *= sum(choice.size for choice in study.losses) * len(study.arms) * len(study.rounds)
+    if cells > MOST_CELLS:
+        raise ValueError(f"{study.source}: the grids make {cells} cells; {MOST_CELLS} at most")
+
+
+def _choices(
+    source: str, section: str, name_key: str, table: dict[str, Any], known: dict[str, Callable]
+) -> tuple[Choice, ...]:
+    """The members of [strategies] or [losses]."""
+    members = table.get(section, {})
+    if not isinstance(members, dict) or not members:
+        fail(source, section, members, f"give at least one table, [{section}.name]")
+    chosen = []
+    for label, parameters in members.items():
+        key = f"{section}.{label}"
+        if not _LABEL.fullmatch(label):
+            fail(source, section, label, "a label has up to 40 letters, digits or _ . + - ( ) =")
+        if not isinstance(parameters, dict):
+            fail(source, key, parameters, f"give a table, [{key}]")
+        name = parameters.get(name_key, label)
+        if not isinstance(name, str) or name not in known:
+            fail(source, f"{key}.{name_key}", name, f"unknown; {nearest(str(name), known)}")
+        given = {k: v for k, v in parameters.items() if k != name_key}
+        grid = _grid(source, key, given, known[name], section == "strategies", name_key)
+        chosen.append(Choice(label, name, grid))
+    return tuple(chosen)
+
+
+def _grid(
+    source: str, key: str, given: dict, factory: Callable, is_strategy: bool, name_key: str
+) -> dict[str, tuple[Any, ...]]:
+    """The values of each parameter; a list is a grid, references start with @."""
+    known = {k: p for k, p in signature_of(factory).items() if k not in _FROM_CELL}
+    _check_keys(source, f"{key}.", given, (*known, name_key))
+    grid = {}
+    for name, value in given.items():
+        place = f"{key}.{name}"
+        values = value if isinstance(value, list) else [value]
+        if not values:
+            fail(source, place, value, "the grid is empty; give at least one value")
+        checked = [
+            member
+            if is_strategy and isinstance(member, str) and member.startswith("@")
+            else checked_parameter(source, place, member, known[name].annotation)
+            for member in values
+        ]
+        if len(set(checked)) < len(checked):
+            fail(source, place, value, "a value is there twice")
+        grid[name] = tuple(checked)
+    return grid

@@ -1,0 +1,219 @@
+"""The figures of a report, each with the data it shows.
+
+Told apart without colour: lines by dashes and markers, matrices by the numbers in them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sfmab_jax.plotting import LINE_STYLES
+from sfmab_jax.study import inference
+from sfmab_jax.study.analysis import DifferenceRow, SummaryRow, bound, wins
+from sfmab_jax.study.loaded import Played, Setting, Study
+
+__all__ = ["Drawing", "draw_all"]
+
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_MOST_COLUMNS = 3
+_MOST_BANDS = 3  # of single games, beyond which they hide each other
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, what it shows in words, and its data as rows under columns."""
+
+    name: str
+    caption: str
+    figure: Figure
+    columns: tuple[str, ...]
+    rows: list[tuple]
+
+
+def draw_all(
+    study: Study, summaries: list[SummaryRow], comparisons: list[DifferenceRow]
+) -> list[Drawing]:
+    """Regret curves for each n at its largest T, scale sensitivity, wins and losses."""
+    drawings = []
+    for num_arms in dict.fromkeys(setting[1] for setting in study.settings):
+        num_rounds = max(setting[2] for setting in study.settings if setting[1] == num_arms)
+        chosen = [s for s in study.settings if s[1:3] == (num_arms, num_rounds)]
+        for logarithmic in (False, True):
+            drawings.append(_curves(study, chosen, logarithmic))
+    if len({setting[3] for setting in study.settings}) > 1:
+        drawings.append(_scale_sensitivity(study, summaries))
+    if len(study.strategies) > 1:
+        drawings.append(_win_loss(study, comparisons))
+    return drawings
+
+
+def _style(study: Study, strategy: str) -> dict[str, Any]:
+    number = study.strategies.index(strategy)
+    marker = _MARKERS[number % len(_MARKERS)]
+    shape = {"marker": marker, "markersize": 4, "markevery": (0.03 * (number % 4), 0.12)}
+    return LINE_STYLES[number % len(LINE_STYLES)] | shape
+
+
+def _panels(number: int) -> tuple[Figure, list[Any]]:
+    """A figure with so many panels, three to a row."""
+    columns = min(_MOST_COLUMNS, number)
+    rows = -(-number // columns)
+    figure = Figure(figsize=(3.3 * columns + 0.3, 2.6 * rows + 0.6), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for spare in panels[number:]:
+        spare.remove()
+    return figure, list(panels[:number])
+
+
+def _some(settings: list[Setting]) -> list[Setting]:
+    """Of each loss family the first, the middle and the last scale."""
+    families: dict[str, list[Setting]] = {}
+    for setting in sorted(settings, key=lambda setting: setting[3]):
+        families.setdefault(setting[0], []).append(setting)
+    return [s for f in families.values() for s in dict.fromkeys((f[0], f[len(f) // 2], f[-1]))]
+
+
+def _curves(study: Study, settings: list[Setting], logarithmic: bool) -> Drawing:
+    """Mean regret / scale against the rounds; a panel for each family and scale."""
+    _, num_arms, num_rounds, _ = settings[0]
+    drawn = _some(settings)
+    figure, panels = _panels(len(drawn))
+    rows: list[tuple] = []
+    for played in study.cells:
+        if played.cell.setting in settings:
+            lines = _curve(played)
+            label = (*played.cell.setting, played.cell.strategy)
+            rows += [(*label, *numbers) for numbers in zip(*lines)]
+            if played.cell.setting in drawn:
+                axes = panels[drawn.index(played.cell.setting)]
+                _draw_curve(axes, study, played, lines, logarithmic)
+    for axes, (losses, _, _, scale) in zip(panels, drawn):
+        axes.set_title(f"{losses}, scale {scale:g}", fontsize=9)
+        _finish(axes, "round", "regret / scale", logarithmic)
+    _legend(figure, panels)
+    kind = "log-log axes, with proven bounds where known (thin dotted)" if logarithmic else "linear"
+    games = "" if logarithmic or len(study.strategies) > _MOST_BANDS else _GAMES
+    shown = "" if len(drawn) == len(settings) else "; data of all scales beside it"
+    return Drawing(
+        f"regret_n{num_arms}_{'loglog' if logarithmic else 'linear'}",
+        f"Mean regret over the rounds, {num_arms} arms, {num_rounds} rounds, divided by the scale "
+        f"of the losses; {kind}. Bands: 95% interval of the mean{games}{shown}.",
+        figure,
+        (*_SETTING, "strategy", "round", "mean", "low", "high", "game_05", "game_95", "bound"),
+        rows,
+    )
+
+
+_GAMES = ", and lightly the middle 90% of single games"
+_SETTING = ("losses", "num_arms", "num_rounds", "scale")
+
+
+def _curve(played: Played) -> tuple[np.ndarray, ...]:
+    """round, mean, low, high, quantiles of games, bound; each [C]."""
+    result = played.result
+    interval = inference.mean_interval(inference.units(result.expected_regret))
+    games = result.regret.reshape(-1, len(result.rounds))
+    quantiles = np.quantile(games, [0.05, 0.95], axis=0)
+    limit = bound(played)
+    limit = np.full(len(result.rounds), np.nan) if limit is None else limit
+    return result.rounds, *interval, *quantiles, limit
+
+
+def _draw_curve(axes, study: Study, played: Played, lines, logarithmic: bool) -> None:
+    rounds, mean, low, high, worst_low, worst_high, limit = lines
+    scale, style = played.cell.scale, _style(study, played.cell.strategy)
+    floor = np.nanmax(np.abs(mean)) / scale * 1e-4 if logarithmic else -np.inf
+
+    def band(low: np.ndarray, high: np.ndarray, alpha: float) -> None:
+        edges = (np.maximum(edge / scale, floor) for edge in (low, high))
+        axes.fill_between(rounds, *edges, color=style["color"], alpha=alpha, lw=0)
+
+    axes.plot(rounds, np.maximum(mean / scale, floor), label=played.cell.strategy, lw=1.4, **style)
+    band(low, high, 0.3)
+    if not logarithmic and len(study.strategies) <= _MOST_BANDS:
+        band(worst_low, worst_high, 0.08)
+    if logarithmic and np.isfinite(limit).any():
+        axes.plot(rounds, limit / scale, color=style["color"], linestyle=":", lw=0.9)
+
+
+def _scale_sensitivity(study: Study, summaries: list[SummaryRow]) -> Drawing:
+    """Final regret / scale against the scale: a flat line does not mind the scale."""
+    families = list(dict.fromkeys((r.losses, r.num_arms, r.num_rounds) for r in summaries))
+    families = [f for f in families if len({r.scale for r in summaries if r[:3] == f}) > 1]
+    figure, panels = _panels(len(families))
+    rows = []
+    for axes, family in zip(panels, families):
+        for strategy in study.strategies:
+            line = [r for r in summaries if r[:3] == family and r.strategy == strategy]
+            line.sort(key=lambda row: row.scale)
+            scale, mean, low, high = (
+                np.array([getattr(row, key) for row in line])
+                for key in ("scale", "mean", "low", "high")
+            )
+            style = _style(study, strategy) | {"markevery": 1}
+            axes.plot(scale, mean / scale, label=strategy, lw=1.4, **style)
+            axes.fill_between(scale, low / scale, high / scale, color=style["color"], alpha=0.25)
+            rows += [(*family, r.scale, strategy, r.mean, r.low, r.high) for r in line]
+        axes.set_title(f"{family[0]}, n = {family[1]}, T = {family[2]}", fontsize=9)
+        positive = all(r.mean > 0 for r in summaries if r[:3] == family)
+        _finish(axes, "scale of the losses", "final regret / scale", positive)
+        axes.set_xscale("log")
+    _legend(figure, panels)
+    return Drawing(
+        "scale_sensitivity",
+        "Final regret divided by the scale of the losses: the flatter, the less the strategy minds "
+        "the unit. Bands: 95% interval of the mean.",
+        figure,
+        (*_SETTING, "strategy", "mean", "low", "high"),
+        rows,
+    )
+
+
+def _win_loss(study: Study, comparisons: list[DifferenceRow]) -> Drawing:
+    """A matrix of wins, with the numbers in it."""
+    counts = wins(study, comparisons)
+    labels, size = study.strategies, len(study.strategies)
+    side = 0.5 * size + 2
+    figure = Figure(figsize=(side + 1, side), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(counts, cmap="Greys", vmin=0, vmax=max(1, 2 * counts.max()))
+    for i, j in np.ndindex(counts.shape):
+        axes.text(j, i, "" if i == j else str(counts[i, j]), ha="center", va="center")
+    axes.set_xticks(range(size), labels, rotation=40, ha="right", fontsize=8)
+    axes.set_yticks(range(size), labels, fontsize=8)
+    axes.set_xlabel("... than this one")
+    axes.set_ylabel("this one has less regret ...")
+    of = len(study.settings)
+    return Drawing(
+        "win_loss",
+        f"On how many of the {of} settings the row's strategy has significantly less final regret "
+        "than the column's: paired t-tests under common random numbers, 5% after Holm's "
+        "correction over all comparisons of the study.",
+        figure,
+        ("strategy", "other", "wins", "settings"),
+        [
+            (labels[i], labels[j], int(counts[i, j]), of)
+            for i, j in np.ndindex(counts.shape)
+            if i != j
+        ],
+    )
+
+
+def _finish(axes, x: str, y: str, logarithmic: bool) -> None:
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(alpha=0.3)
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+
+
+def _legend(figure: Figure, panels: list[Any]) -> None:
+    """One legend for all panels, above them."""
+    found: dict[str, Any] = {}
+    for axes in panels:
+        found |= {k: h for h, k in zip(*axes.get_legend_handles_labels()) if k not in found}
+    columns = min(len(found), len(panels), _MOST_COLUMNS)
+    figure.legend(found.values(), found, loc="outside upper center", ncols=columns, frameon=False)

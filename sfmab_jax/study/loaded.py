@@ -1,0 +1,181 @@
+"""A study read back: labelled results, as arrays, data frames and files."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfmab_jax.results import Result
+from sfmab_jax.study.blocks import blocks
+from sfmab_jax.study.plan import Cell
+from sfmab_jax.study.store import cell_from_manifest, read_block, read_manifest
+
+__all__ = ["Played", "Study", "load_study"]
+
+Setting = tuple[str, int, int, float]
+
+
+@dataclass(frozen=True)
+class Played:
+    """A cell with what was played of it."""
+
+    cell: Cell
+    result: Result
+
+
+@dataclass(frozen=True, eq=False)
+class Study(Mapping[tuple[str, Setting], Result]):
+    """The results of a study, by (strategy, (losses, n, T, scale)).
+
+    Attributes:
+      folder: where it was read.
+      manifest: its text, plan and provenance, see `store`.
+      cells: those of which at least a block is there, in the order of the study.
+      incomplete: what is missing or damaged, in words; empty for a finished study.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    cells: tuple[Played, ...]
+    incomplete: tuple[str, ...]
+
+    def __getitem__(self, key: tuple[str, Setting]) -> Result:
+        for played in self.cells:
+            if (played.cell.strategy, played.cell.setting) == key:
+                return played.result
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[tuple[str, Setting]]:
+        return ((played.cell.strategy, played.cell.setting) for played in self.cells)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __repr__(self) -> str:
+        return f"Study({self.manifest['title']!r}, {len(self)} cells, {self.folder})"
+
+    @property
+    def strategies(self) -> list[str]:
+        return list(dict.fromkeys(played.cell.strategy for played in self.cells))
+
+    @property
+    def settings(self) -> list[Setting]:
+        """(losses, n, T, scale) that strategies are compared on."""
+        return list(dict.fromkeys(played.cell.setting for played in self.cells))
+
+    def on(self, setting: Setting) -> dict[str, Result]:
+        """The results of all strategies on one setting, by label."""
+        return {p.cell.strategy: p.result for p in self.cells if p.cell.setting == setting}
+
+    def to_xarray(self):
+        """A labelled dataset with dimensions cell, sequence, seed and checkpoint.
+
+        Cells have coordinates strategy, losses, num_arms, num_rounds and scale, checkpoints the
+        coordinate round [cell, checkpoint]; cells with fewer are filled up with NaN and 0.
+        """
+        xarray = _package("xarray")
+        shape = np.max([played.result.regret.shape for played in self.cells], axis=0)
+        data = {key: np.full((len(self), *shape), np.nan) for key in ("regret", "expected_regret")}
+        rounds = np.zeros((len(self), shape[2]), np.int64)
+        for number, played in enumerate(self.cells):
+            here = played.result.regret.shape
+            rounds[number, : here[2]] = played.result.rounds
+            for key, array in data.items():
+                array[number, : here[0], : here[1], : here[2]] = getattr(played.result, key)
+        labels = ("strategy", "losses", "num_arms", "num_rounds", "scale")
+        dims = ("cell", "sequence", "seed", "checkpoint")
+        return xarray.Dataset(
+            {key: (dims, array) for key, array in data.items()},
+            coords={
+                **{key: ("cell", [getattr(p.cell, key) for p in self.cells]) for key in labels},
+                "round": (("cell", "checkpoint"), rounds),
+                "sequence": np.arange(shape[0]),
+                "seed": np.arange(shape[1]),
+            },
+            attrs={"title": self.manifest["title"], "seed": self.manifest["seed"]},
+        )
+
+    def to_pandas(self):
+        """A data frame with a row for each cell, sequence, seed and checkpoint."""
+        pandas = _package("pandas")
+        frames = []
+        for played in self.cells:
+            cell, result = played.cell, played.result
+            sequence, seed, place = np.indices(result.regret.shape).reshape(3, -1)
+            frames.append(
+                pandas.DataFrame(
+                    {
+                        "strategy": cell.strategy,
+                        "losses": cell.losses,
+                        "num_arms": cell.num_arms,
+                        "num_rounds": cell.num_rounds,
+                        "scale": cell.scale,
+                        "sequence": sequence,
+                        "seed": seed + result.first_seed,
+                        "round": result.rounds[place],
+                        "regret": result.regret.ravel(),
+                        "expected_regret": result.expected_regret.ravel(),
+                    }
+                )
+            )
+        return pandas.concat(frames, ignore_index=True)
+
+    def export(self, path: str | os.PathLike) -> Path:
+        """Writes `to_pandas` as .csv or .parquet, by the name's ending."""
+        path = Path(path)
+        if path.suffix not in (".csv", ".parquet"):
+            raise ValueError(f"path is {path}; give a name that ends in .csv or .parquet")
+        if path.suffix == ".parquet":
+            _package("pyarrow")
+            self.to_pandas().to_parquet(path, index=False)
+        else:
+            self.to_pandas().to_csv(path, index=False)
+        return path
+
+
+def load_study(path: str | os.PathLike) -> Study:
+    """Reads the folder of a study, finished or not; every block is checked.
+
+    Of each cell the first blocks are taken up to the first that is missing or damaged;
+    ``study.incomplete`` says where that happened.
+    """
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise ValueError(f"{folder} holds no study: there is no manifest.json")
+    cells, incomplete = [], []
+    for entry in manifest["cells"]:
+        cell = cell_from_manifest(entry)
+        found: list[Result] = []
+        for block in blocks(cell, manifest["seeds"]):
+            result = read_block(folder, block)
+            if not isinstance(result, Result):
+                incomplete.append(f"{cell.label}, seeds from {block.first_seed}: {result}")
+                break
+            found.append(result)
+        if found:
+            cells.append(Played(cell, _joined(found)))
+    return Study(folder, manifest, tuple(cells), tuple(incomplete))
+
+
+def _joined(results: list[Result]) -> Result:
+    """Blocks of consecutive seeds as one result."""
+    regret, expected = (
+        np.concatenate([getattr(result, key) for result in results], axis=1)
+        for key in ("regret", "expected_regret")
+    )
+    records = [result.records for result in results]
+    together: Any = ()
+    if records[0]:
+        together = {key: np.concatenate([r[key] for r in records], axis=1) for key in records[0]}
+    return replace(results[0], regret=regret, expected_regret=expected, records=together)
+
+
+def _package(name: str):
+    try:
+        return __import__(name)
+    except ImportError:
+        raise ImportError(f"{name} is not installed; run: pip install {name}") from None

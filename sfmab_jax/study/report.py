@@ -1,0 +1,237 @@
+"""The report of a study: one HTML page, the same in Markdown, figures and tables beside them."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+from sfmab_jax.study.analysis import (
+    DifferenceRow,
+    GrowthRow,
+    SummaryRow,
+    differences,
+    growth,
+    summary,
+)
+from sfmab_jax.study.document import (
+    Heading,
+    Part,
+    Picture,
+    Preformatted,
+    Table,
+    Text,
+    to_html,
+    to_markdown,
+)
+from sfmab_jax.study.figures import Drawing, draw_all
+from sfmab_jax.study.loaded import Study, load_study
+from sfmab_jax.study.store import write_durably
+
+__all__ = ["write_report"]
+
+_HOW_TO_READ = (
+    "Regret compares with the best fixed arm in hindsight. Means are of the expected regret given "
+    "the play, which has the mean of the realised regret and less noise; medians, quantiles and "
+    "CVaR (the mean of the worst 5%) are of the realised regret of single games. Intervals are "
+    "for 95%: Student's t, and in CSV files also bootstrap-t. With one loss sequence they are "
+    "about the expected regret on that sequence, with several about the mean over the family. A "
+    "dagger marks means of fewer units than Cochran's rule asks for (25 times the squared "
+    "skewness): their intervals may cover less than they say, and do where sequences are "
+    "drawn from a family without a variance, as Pareto below index 2. Bound: Theorem 1 of "
+    "the paper with its constants, as corrected; blank where no bound is known."
+)
+_COMPARING = (
+    "Strategies play on the same losses with the same random numbers, and differences are taken "
+    "game by game. There are {number} comparisons here; at 5% each, about {false:.0f} would seem "
+    "real by chance alone. The adjusted p-values are Holm's over all of them: the chance of any "
+    "false claim among those below 0.05 is at most 5%. The intervals are not adjusted."
+)
+_GROWTH = (
+    "Exponents a of regret ~ x^a, by least squares on logarithms of mean regrets: along the rounds "
+    "of single runs from T/32 on, and along each grid of the study. The interval is a bootstrap "
+    "over units: it holds chance, not how far a power is the wrong shape. Blank where a mean is "
+    "not positive."
+)
+
+
+def write_report(folder: Path) -> Path:
+    """Writes DIR/report/ from what is in DIR; returns the HTML page's path."""
+    study = load_study(folder)
+    if not study.cells:
+        raise ValueError(f"{folder} has no finished block yet; run the study first")
+    summaries, comparisons, growths = summary(study), differences(study), growth(study)
+    target = folder / "report"
+    pictures = [_write_drawing(target, d) for d in draw_all(study, summaries, comparisons)]
+    tables: list[tuple[str, Sequence[Any], type]] = [
+        ("summary", summaries, SummaryRow),
+        ("differences", comparisons, DifferenceRow),
+        ("growth", growths, GrowthRow),
+    ]
+    for name, rows, kind in tables:
+        _write_csv(target / "tables" / f"{name}.csv", kind._fields, rows)  # type: ignore[attr-defined]
+    parts = _parts(study, summaries, comparisons, growths, pictures)
+    title = study.manifest["title"]
+    _write_text(target / "report.md", to_markdown(title, parts))
+    _write_text(target / "index.html", to_html(title, parts))
+    return target / "index.html"
+
+
+def _parts(study: Study, summaries, comparisons, growths, pictures) -> list[Part]:
+    parts: list[Part] = []
+    if study.manifest["question"]:
+        parts.append(Text(study.manifest["question"]))
+    parts.append(Text(_outline(study)))
+    parts += [Text(f"Not finished: {line}.") for line in study.incomplete[:20]]
+    lost = [f"{row.strategy} on {row.losses}" for row in summaries if row.mean != row.mean]
+    if lost:
+        parts.append(Text(f"Regret that is not finite, so left blank: {', '.join(lost)}."))
+    parts += [Heading("Figures"), *pictures]
+    parts += [Heading("Final regret"), Text(_HOW_TO_READ), _summary_table(summaries)]
+    if comparisons:
+        note = _COMPARING.format(number=len(comparisons), false=0.05 * len(comparisons))
+        parts += [Heading("Paired differences"), Text(note), _difference_table(comparisons)]
+    parts += [Heading("Growth"), Text(_GROWTH), _growth_table(growths)]
+    parts += [Heading("Plan"), Preformatted(study.manifest["study"])]
+    return [*parts, Heading("Provenance"), Preformatted(_provenance(study.manifest))]
+
+
+def _outline(study: Study) -> str:
+    manifest = study.manifest
+    quick = " This is the quick form: a look at the report, not at the question." * bool(
+        manifest["quick"]
+    )
+    return (
+        f"{len(study.strategies)} strategies on {len(study.settings)} settings, {len(study)} "
+        f"cells; {manifest['seeds']} seeds on {manifest['sequences']} loss sequence(s) each, "
+        f"{manifest['dtype']}, seed {manifest['seed']}.{quick}"
+    )
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return "" if value != value else f"{value:.{digits}g}"
+
+
+def _percent(value: float) -> str:
+    return "" if value != value else f"{100 * value:.2g}%"
+
+
+def _interval(low: float, high: float) -> str:
+    return "" if low != low else f"{low:.4g} to {high:.4g}"
+
+
+def _setting(row: Any) -> tuple[str, ...]:
+    return (row.losses, str(row.num_arms), str(row.num_rounds), f"{row.scale:g}")
+
+
+_SETTING = ("losses", "n", "T", "scale")
+
+
+def _summary_table(rows: list[SummaryRow]) -> Table:
+    return Table(
+        (*_SETTING, "strategy", "mean", "95% interval", "median", "5% to 95%", "CVaR", "bound",
+         "of bound"),
+        [
+            (
+                *_setting(row),
+                row.strategy,
+                _number(row.mean) + "†" * row.doubtful,
+                _interval(row.low, row.high),
+                _number(row.median),
+                _interval(row.quantile_05, row.quantile_95),
+                _number(row.cvar_95),
+                _number(row.bound, 3),
+                _percent(row.ratio_to_bound),
+            )
+            for row in rows
+        ],
+        5,
+        "tables/summary.csv",
+    )  # fmt: skip
+
+
+def _difference_table(rows: list[DifferenceRow]) -> Table:
+    return Table(
+        (*_SETTING, "strategy", "less", "difference", "95% interval", "p", "adjusted p"),
+        [
+            (
+                *_setting(row),
+                row.strategy,
+                row.other,
+                _number(row.difference),
+                _interval(row.low, row.high),
+                _number(row.p_value, 2),
+                _number(row.adjusted_p_value, 2),
+            )
+            for row in rows
+        ],
+        6,
+        "tables/differences.csv",
+    )
+
+
+def _growth_table(rows: list[GrowthRow]) -> Table:
+    return Table(
+        ("strategy", "along", "at", "points", "exponent", "95% interval"),
+        [
+            (
+                row.strategy,
+                row.variable,
+                row.fixed,
+                str(row.points),
+                _number(row.exponent),
+                _interval(row.low, row.high),
+            )
+            for row in rows
+        ],
+        3,
+        "tables/growth.csv",
+    )
+
+
+def _provenance(manifest: dict[str, Any]) -> str:
+    lines = [f"study file   {manifest['source']}"]
+    lines += [f"{name:<12} {version}" for name, version in manifest["versions"].items()]
+    lines += [f"{name:<12} {value}" for name, value in manifest["platform"].items()]
+    lines += [
+        f"{name:<12} commit {value or 'unknown'}" for name, value in manifest["commits"].items()
+    ]
+    lines.append(f"created      {manifest['created']}")
+    for run in manifest["runs"]:
+        ended = run["ended"] or "killed"
+        lines.append(f"run          {run['started']} to {ended}, {run['blocks']} blocks")
+    return "\n".join(lines)
+
+
+def _write_drawing(target: Path, drawing: Drawing) -> Picture:
+    """The figure as SVG and PNG, and its data."""
+    stem = f"figures/{drawing.name}"
+    made: dict[str, bytes] = {}
+    # Equal data give equal files: no dates, and identifiers from a fixed salt.
+    with matplotlib.rc_context({"svg.hashsalt": "sfmab"}):
+        for kind, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
+            buffer = io.BytesIO()
+            drawing.figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
+            made[kind] = buffer.getvalue()
+    for kind, content in made.items():
+        _write_bytes(target / f"{stem}.{kind}", content)
+    _write_csv(target / f"{stem}.csv", drawing.columns, drawing.rows)
+    return Picture(stem, drawing.caption, made["svg"])
+
+
+def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    writer.writerows(rows)
+    _write_text(path, text.getvalue())
+
+
+def _write_text(path: Path, text: str) -> None:
+    _write_bytes(path, text.encode())
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    write_durably(path, lambda file: file.write(content))
