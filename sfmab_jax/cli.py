@@ -237,14 +237,16 @@ def main(arguments: list[str] | None = None) -> None:
     except ValueError as error:
         _fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort) as error:
-        _fail(str(error) or "stopped", 130)
+        # Typer puts its own exception in front of the one that says what was done.
+        _fail(str(error) or str(error.__cause__ or "") or "stopped", 130)
     except OSError as error:
         _fail(str(error), 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str, code: int) -> None:
-    print(f"sfmab: {' '.join(message.split())}", file=sys.stderr)
+    if message:  # none where the help was shown instead
+        print(f"sfmab: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -296,17 +296,9 @@ def test_every_strategy_and_family_can_be_studied_with_its_defaults():
     assert estimate(cells, 64).num_rounds == len(cells) * 64 * 100
 
 
-def test_certificates_are_followed_or_refused():
-    import inspect
-
-    from sfmab_jax.simulate import simulate
-
+def test_certificates_are_planned():
     text = with_setting("certificates = true")
-    if "certificate" in inspect.signature(simulate).parameters:
-        assert plan_cells(parse_study(text, "x.toml"))[0].certificates
-    else:
-        with pytest.raises(ValueError, match="certificates = True"):
-            plan_cells(parse_study(text, "x.toml"))
+    assert plan_cells(parse_study(text, "x.toml"))[0].certificates
 
 
 def test_the_new_file_is_commented_and_good(tmp_path, capsys):

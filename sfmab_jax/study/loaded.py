@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sfmab_jax.certificate import Certificate
 from sfmab_jax.results import Result
 from sfmab_jax.study.blocks import blocks
 from sfmab_jax.study.plan import Cell
@@ -167,11 +168,12 @@ def _joined(results: list[Result]) -> Result:
         np.concatenate([getattr(result, key) for result in results], axis=1)
         for key in ("regret", "expected_regret")
     )
-    records = [result.records for result in results]
-    together: Any = ()
-    if records[0]:
-        together = {key: np.concatenate([r[key] for r in records], axis=1) for key in records[0]}
-    return replace(results[0], regret=regret, expected_regret=expected, records=together)
+    certificates = [result.certificate for result in results if result.certificate is not None]
+    certificate = None
+    if certificates:
+        columns = zip(*certificates, strict=True)
+        certificate = Certificate(*(np.concatenate(parts, axis=1) for parts in columns))
+    return replace(results[0], regret=regret, expected_regret=expected, certificate=certificate)
 
 
 def _package(name: str):

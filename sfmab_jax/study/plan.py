@@ -22,7 +22,6 @@ import numpy as np
 import sfmab_jax
 from sfmab_jax.base import Bandit
 from sfmab_jax.losses import LOSSES, LossSequence
-from sfmab_jax.simulate import simulate
 from sfmab_jax.strategies import STRATEGIES
 from sfmab_jax.study.config import Choice, StudyFile
 from sfmab_jax.study.parameters import complete, fail, nearest, signature_of
@@ -87,8 +86,6 @@ class Cell:
 
 def plan_cells(study: StudyFile) -> tuple[Cell, ...]:
     """The product of all grids, each strategy and loss family built once to see that it can be."""
-    if study.certificates and "certificate" not in inspect.signature(simulate).parameters:
-        fail(study.source, "certificates", True, "this version of sfmab_jax cannot follow them")
     settings = itertools.product(_variants(study.losses, apart="scale"), study.arms, study.rounds)
     cells = []
     for (losses, family, given), num_arms, num_rounds in settings:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from sfmab_jax.certificate import Certificate
 from sfmab_jax.norms import Norms
 from sfmab_jax.results import Result, write_atomically
 from sfmab_jax.study.blocks import Block
@@ -75,9 +76,8 @@ def write_block(folder: Path, block: Block, result: Result) -> None:
         "rounds": np.asarray(result.rounds, np.int64),
         **{f"norms/{key}": getattr(result.norms, key) for key in _NORMS},
     }
-    certificate = getattr(result, "certificate", None)
-    if certificate is not None:
-        arrays |= {f"certificate/{key}": np.asarray(v) for key, v in certificate._asdict().items()}
+    if result.certificate is not None:
+        arrays |= {f"certificate/{k}": v for k, v in result.certificate._asdict().items()}
     header = _header(block) | {"unit": result.unit}
     header["sha256"] = _checksum(header, arrays)
     text = np.array(json.dumps(header, sort_keys=True))
@@ -126,7 +126,7 @@ def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
 def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Result:
     cell = block.cell
     norms: dict[str, Any] = {key: arrays[f"norms/{key}"] for key in _NORMS}
-    certificate = {k[12:]: v for k, v in arrays.items() if k.startswith("certificate/")}
+    known = {k[12:]: v for k, v in arrays.items() if k.startswith("certificate/")}
     return Result(
         name=cell.strategy,
         rounds=arrays["rounds"],
@@ -139,7 +139,7 @@ def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Resu
         dtype=cell.dtype,
         seconds=float("nan"),
         unit=unit,
-        records=certificate or (),
+        certificate=Certificate(**known) if known else None,
     )
 
 
