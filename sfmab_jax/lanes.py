@@ -144,8 +144,8 @@ def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
 
 def _scan(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     """A scan of one game, as one scan whose carry and inputs have lanes."""
-    num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
     shapes = [var.aval.shape for var in eqn.invars]
+    num_consts, num_carry = _parts_of_scan(eqn)
     consts, const_flags = operands[:num_consts], flags[:num_consts]
     spread = [
         _broadcast(x, f, shape, width) for x, f, shape in zip(operands, flags, shapes, strict=True)
@@ -166,6 +166,22 @@ def _scan(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
         **{name: eqn.params[name] for name in names},
     )
     return [(value, True) for value in (*carry, *stacked)]
+
+
+def _parts_of_scan(eqn) -> tuple[int, int]:
+    """The numbers of constants and of carried values, the first and second among the operands.
+
+    By their shapes, as versions of JAX differ in how they say it: what a scan runs over and what
+    it stacks has a leading axis more outside than inside.
+    """
+    inside = eqn.params["jaxpr"]
+    num_carry = sum(
+        var.aval.shape == aval.shape for var, aval in zip(eqn.outvars, inside.out_avals)
+    )
+    num_unscanned = sum(
+        var.aval.shape == aval.shape for var, aval in zip(eqn.invars, inside.in_avals)
+    )
+    return num_unscanned - num_carry, num_carry
 
 
 def _broadcast(value: Any, in_lanes: bool, shape: tuple[int, ...], width: int) -> Any:
