@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -15,6 +14,7 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 
 from sfmab_jax.base import Bandit
 from sfmab_jax.certificate import Watch
+from sfmab_jax.compiled import jit_loop
 from sfmab_jax.feed import Feed
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.norms import Norms, begin_measure, measure_chunk, norms_from_rows
@@ -26,8 +26,6 @@ __all__ = ["Games", "GamesPlayed", "chunk_rounds_for", "measure_losses", "play_g
 # Rounds whose losses are handed to the games together, and the most losses for that.
 _WINDOW = 16
 _WINDOW_LOSSES = 2**18
-# Held while a program is first called, lest several threads compile it at the same time.
-_COMPILING = threading.Lock()
 # A chunk is about this many numbers of state touched: some tenths of a second.
 _CHUNK_WORK = 2**24
 
@@ -99,57 +97,43 @@ _begin_measure = jax.jit(
 
 
 @cache
-def _compiler_options(platform: str) -> dict[str, str] | None:
-    """On CPU, XLA's library calls for reductions break the fusion of a round: turn them off."""
-    options = {"xla_cpu_experimental_ynn_fusion_type": ""}
-    if platform != "cpu":
-        return None
-    try:
-        jax.jit(lambda x: x + 1, compiler_options=options).lower(1.0).compile()
-    except Exception:  # an XLA that does not know the option refuses in its own way
-        return None
-    return options
-
-
-@cache
 def _compiled_play(devices: tuple) -> Callable:
     """`play_chunk` compiled, its lanes split evenly over the devices if there are several."""
-    play = play_chunk
-    if len(devices) > 1:
-        mesh = Mesh(np.array(devices), ("lanes",), axis_types=(AxisType.Auto,))
-        play = partial(_sharded_play, mesh)
-    return jax.jit(
-        play,
-        static_argnames="window",
-        donate_argnames="block",
-        compiler_options=_compiler_options(devices[0].platform),
+    mesh = Mesh(np.array(devices), ("lanes",), axis_types=(AxisType.Auto,))
+    return jit_loop(
+        play_chunk,
+        devices[0].platform,
+        wrap=partial(_sharded, mesh) if len(devices) > 1 else lambda play: play,
+        static_argnames=("window",),
+        donate_argnames=("block",),
     )
 
 
-def _sharded_play(
-    mesh, bandit, record, watch, losses, block, game_keys, lane_sequence, *shared, window: int
-) -> Block:
+def _sharded(mesh: Mesh, play: Callable) -> Callable:
     """`play_chunk` with every device playing its own lanes."""
     everywhere = PartitionSpec()
 
     def by_lane(tree):
         return jax.tree.map(lambda x: PartitionSpec(*[None] * (x.ndim - 1), "lanes"), tree)
 
-    in_lanes = (losses, block, game_keys, lane_sequence)
-    return jax.shard_map(
-        partial(play_chunk, window=window),
-        mesh=mesh,
-        in_specs=(*[everywhere] * 3, *by_lane(in_lanes), *[everywhere] * len(shared)),
-        out_specs=by_lane(block),
-        check_vma=False,
-    )(bandit, record, watch, *in_lanes, *shared)
+    def sharded_play(
+        bandit, record, watch, losses, block, game_keys, lane_sequence, *shared, window: int
+    ) -> Block:
+        in_lanes = (losses, block, game_keys, lane_sequence)
+        return jax.shard_map(
+            partial(play, window=window),
+            mesh=mesh,
+            in_specs=(*[everywhere] * 3, *by_lane(in_lanes), *[everywhere] * len(shared)),
+            out_specs=by_lane(block),
+            check_vma=False,
+        )(bandit, record, watch, *in_lanes, *shared)
+
+    return sharded_play
 
 
 @cache
 def _compiled_measure(platform: str) -> Callable:
-    return jax.jit(
-        measure_chunk, donate_argnames="measure", compiler_options=_compiler_options(platform)
-    )
+    return jit_loop(measure_chunk, platform, donate_argnames=("measure",))
 
 
 @jax.jit
@@ -209,10 +193,7 @@ def play_games(
             return None
         losses = feed.chunk(first_round)
         when = (checkpoints, jnp.int32(first_round), jnp.int32(num_windows))
-        with _COMPILING if first_round == 1 else nullcontext():
-            block = play(
-                bandit, record, watch, losses, block, *per_lane, *when, window=games.window
-            )
+        block = play(bandit, record, watch, losses, block, *per_lane, *when, window=games.window)
         jax.block_until_ready(block)
         advance(min(games.chunk_rounds, games.num_rounds - first_round + 1) * num_here)
     totals = np.asarray(block.totals)[:-1, :, :num_here].astype(np.float64) * games.unit
