@@ -80,6 +80,7 @@ class Feed:
             self._keys,
             jnp.int32(first_round),
             jnp.int32(num_windows),
+            jnp.int32(len(self._sequences)),
             jnp.asarray(1 / self._unit, self._dtype),
             num_arms=self._losses.num_arms,
             most_windows=num_windows,
@@ -103,6 +104,7 @@ def _generate(
     keys: Array,
     first_round: Array,
     num_windows: Array,
+    num_sequences: Array,
     to_units: Array,
     *,
     num_arms: int,
@@ -111,8 +113,8 @@ def _generate(
 ) -> tuple[Any, Array]:
     """The losses of num_windows * window rounds, [rounds, n, sequences].
 
-    The number of windows is traced: a loop of known length may be unrolled, and then round
-    differently.
+    The numbers of windows and sequences are traced: a loop of known length may be unrolled, and
+    then round differently.
     """
 
     def counted(losses: Array) -> Array:
@@ -123,19 +125,28 @@ def _generate(
         states, losses = over_sequences(states, keys, round_)
         return states, counted(losses)
 
-    def whole_window(states, rounds):
-        over_rounds = jax.vmap(lambda key, t: next_loss(states, key, t)[1], (None, 0), out_axes=-1)
-        return counted(jax.vmap(over_rounds, (0, None))(keys, rounds))
+    def rounds_of(window_index):
+        return first_round + window_index * window + jnp.arange(window, dtype=jnp.int32)
 
-    def one_window(index, carry):
-        states, made = carry
-        rounds = first_round + index * window + jnp.arange(window, dtype=jnp.int32)
-        if window == 1 or jax.tree.leaves(states):
-            states, losses = lax.scan(one_round, states, rounds)
-        else:
-            # Without memory the rounds are independent: a vector of them.
-            losses = jnp.moveaxis(whole_window(states, rounds), -1, 0).swapaxes(1, 2)
-        return states, lax.dynamic_update_slice_in_dim(made, losses, index * window, 0)
+    if window == 1 or jax.tree.leaves(states):
 
-    made = jnp.zeros((most_windows * window, num_arms, len(keys)), to_units.dtype)
-    return lax.fori_loop(0, num_windows, one_window, (states, made))
+        def one_window(index, carry):
+            states, made = carry
+            states, losses = lax.scan(one_round, states, rounds_of(index))
+            return states, lax.dynamic_update_slice_in_dim(made, losses, index * window, 0)
+
+        made = jnp.zeros((most_windows * window, num_arms, len(keys)), to_units.dtype)
+        return lax.fori_loop(0, num_windows, one_window, (states, made))
+
+    def window_of_sequence(index, made):
+        # Without memory the rounds are independent: a vector of them. One sequence after another
+        # and each in one run of memory, so that no shape or stride depends on their number.
+        sequence, window_index = index // num_windows, index % num_windows
+        over_rounds = jax.vmap(lambda t: next_loss(states, keys[sequence], t)[1])
+        losses = counted(over_rounds(rounds_of(window_index)))[None]
+        start = (sequence, window_index * window, jnp.zeros_like(sequence))
+        return lax.dynamic_update_slice(made, losses, start)
+
+    made = jnp.zeros((len(keys), most_windows * window, num_arms), to_units.dtype)
+    made = lax.fori_loop(0, num_sequences * num_windows, window_of_sequence, made)
+    return states, jnp.moveaxis(made, 0, -1)

@@ -86,6 +86,8 @@ def _replay(
         operands, flags = zip(*map(read, eqn.invars)) if eqn.invars else ((), ())
         if eqn.primitive.name == "scan":
             results = _scan(eqn, operands, flags, width)
+        elif eqn.primitive.name == "while":
+            results = _while(eqn, operands, flags, width)
         elif eqn.primitive.name in _CALLS:
             inner = eqn.params[_CALLS[eqn.primitive.name]]
             results = _replay(inner, operands, flags, width)
@@ -166,6 +168,40 @@ def _scan(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
         **{name: eqn.params[name] for name in names},
     )
     return [(value, True) for value in (*carry, *stacked)]
+
+
+def _while(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
+    """A while loop of one game, as one that runs until every lane is done; done lanes stay."""
+    num_first = eqn.params["cond_nconsts"]
+    num_consts = num_first + eqn.params["body_nconsts"]
+    shapes = [var.aval.shape for var in eqn.invars]
+    spread = [
+        _broadcast(x, f, shape, width) for x, f, shape in zip(operands, flags, shapes, strict=True)
+    ][num_consts:]
+    of_carry = [True] * len(spread)
+
+    def goes_on(carry):
+        values = (*operands[:num_first], *carry)
+        condition = eqn.params["cond_jaxpr"]
+        (answer, in_lanes), *_ = _replay(condition, values, (*flags[:num_first], *of_carry), width)
+        return _broadcast(answer, in_lanes, (), width)
+
+    def body(carry):
+        values = (*operands[num_first:num_consts], *carry)
+        in_lanes = (*flags[num_first:num_consts], *of_carry)
+        moved = _replay(eqn.params["body_jaxpr"], values, in_lanes, width)
+        going = goes_on(carry)
+        return [
+            jnp.where(
+                _broadcast(going, True, old.shape[:-1], width),
+                _broadcast(new, in_lanes, old.shape[:-1], width),
+                old,
+            )
+            for (new, in_lanes), old in zip(moved, carry, strict=True)
+        ]
+
+    carry = lax.while_loop(lambda carry: jnp.any(goes_on(carry)), body, spread)
+    return [(value, True) for value in carry]
 
 
 def _parts_of_scan(eqn) -> tuple[int, int]:

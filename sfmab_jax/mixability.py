@@ -15,6 +15,7 @@ from jax import Array, lax
 
 from sfmab_jax.divergences import RADIUS, exp_remainder, unit_quadrature
 from sfmab_jax.floating import arm_sum, pick
+from sfmab_jax.simplex import MOST_STEPS
 
 if TYPE_CHECKING:
     from sfmab_jax.potentials import Potential
@@ -74,7 +75,6 @@ def power_stability(
     divergence: Callable[[Array, Array, Array], Array],
     exponent: Array | float,
     coefficient: Array | float,
-    num_steps: int,
 ) -> Array:
     """Psi_p(y) for psi(u) = (-u / c)^(-r): the log barrier (r = c = 1) and the Tsallis family.
 
@@ -93,41 +93,47 @@ def power_stability(
       divergence: (p, z, 1 + z) -> Breg_f(p || q) where some |z| > RADIUS.
       exponent: r.
       coefficient: c.
-      num_steps: Newton steps; one fewer than for q itself, as errors are squared.
     """
     dual_loss = _rounded(dual_loss)
     w = inverse_dual(play)
+    inverse = 1 / w
     # Large losses must not drown the 1/w of the arms that matter: where the leader of q would
     # leave the domain, count from its score.
-    dual_loss = dual_loss - jnp.minimum(jnp.min(1 / w + dual_loss), 0)
-    scores = 1 / w + dual_loss
+    dual_loss = dual_loss - jnp.minimum(jnp.min(inverse + dual_loss), 0)
+    scores = inverse + dual_loss
     leading = jnp.min(scores)
     # Newton moves up from below the root: to first order in the shift sum(q - p) = 0, and psi is
-    # convex; no arm ends above 1; and by Jensen.
+    # convex; and no arm ends above 1.
     weight = play * w
     shift = -arm_sum(weight * dual_loss) / arm_sum(weight)
-    gaps = scores - leading
-    jensen = coefficient * len(play) ** (1 / exponent) - arm_sum(gaps) / len(play)
-    m = jnp.maximum(coefficient, jnp.maximum(leading + shift, jensen))
+    m = jnp.maximum(coefficient, leading + shift)
     shift = jnp.maximum(shift, m - leading)
     near = jnp.min(w * (scores + shift)) >= _RELATIVE
 
     origin = jnp.where(near, jnp.ones_like(shift), jnp.zeros_like(shift))
-    base = jnp.where(near, dual_loss, gaps)
+    base = jnp.where(near, dual_loss, scores - leading)
     v = jnp.where(near, shift, m)
     floor = jnp.where(near, -jnp.inf, coefficient)
+    small = jnp.finfo(play.dtype).eps ** 0.5
 
     def move(v):
         scaled = w * (base + v)
         return scaled - (1 - origin), origin + scaled
 
-    def newton(_, v):
+    def newton(carry):
+        v, _, steps_left = carry
         z, ratio = move(v)
         kept, lost, inverse_ratio = shrink(z, ratio)
         slope = exponent * arm_sum(play * kept * (w * inverse_ratio))
-        return jnp.maximum(v + newton_step(-arm_sum(play * lost), slope), floor)
+        next_v = jnp.maximum(v + newton_step(-arm_sum(play * lost), slope), floor)
+        # What the step takes off Psi, twice, against about twice Psi. The next would be its square.
+        drop, size = slope * (next_v - v) ** 2, arm_sum(play * inverse * (z * lost))
+        return next_v, (drop > small * size) & (steps_left > 0), steps_left - 1
 
-    z, ratio = move(lax.fori_loop(0, num_steps, newton, v))
+    start = (v, v == v, jnp.int32(MOST_STEPS))
+    # By the envelope theorem the shift may be held fixed in a derivative.
+    v = lax.stop_gradient(lax.while_loop(lambda carry: carry[1], newton, start)[0])
+    z, ratio = move(v)
     # One choice for all arms, as a sum over a choice would not become a vector loop.
     close = jnp.max(jnp.abs(z)) <= RADIUS
     near_sum = arm_sum(divergence_near(play, jnp.where(close, z, 0)))
@@ -162,7 +168,7 @@ def general_stability(play: Array, dual_loss: Array, *, potential: "Potential") 
     offsets = dual_loss - pick(dual_loss, leader)
     gaps = offsets + (u_leader - u)
     gaps = gaps - jnp.min(gaps)
-    moved = potential.root(gaps) - gaps
+    moved = potential.root(gaps, u_leader) - gaps
     q = potential.psi(moved)
     near = jnp.all((q < 2 * play) & (play < 2 * q))
     nodes, weights = unit_quadrature(12, play.dtype)

@@ -18,7 +18,17 @@ from sfmab_jax.floating import arm_sum
 if TYPE_CHECKING:
     from sfmab_jax.potentials import Potential
 
-__all__ = ["distribution", "distribution_of_gaps", "monotone_root", "newton_root", "normalizer"]
+__all__ = [
+    "MOST_STEPS",
+    "distribution",
+    "distribution_of_gaps",
+    "monotone_root",
+    "newton_root",
+    "normalizer",
+]
+
+# Of a Newton iteration that ends by itself, and does so long before.
+MOST_STEPS = 40
 
 
 def normalizer(potential: "Potential", theta: Array) -> Array:
@@ -41,7 +51,7 @@ def normalizer(potential: "Potential", theta: Array) -> Array:
     """
     chex.assert_rank(theta, 1)
     top = jax.lax.stop_gradient(jnp.max(theta))
-    return _root(potential, top - theta) - top
+    return _root(potential, top - theta, -jnp.inf) - top
 
 
 def distribution(potential: "Potential", theta: Array) -> Array:
@@ -58,22 +68,27 @@ def distribution(potential: "Potential", theta: Array) -> Array:
     return distribution_of_gaps(potential, jax.lax.stop_gradient(jnp.max(theta)) - theta)
 
 
-def distribution_of_gaps(potential: "Potential", gaps: Array) -> Array:
-    """The same from the gaps x(i) = max(theta) - theta(i) >= 0, [n] -> [n]."""
-    return potential.psi(_root(potential, gaps) - gaps)
+def distribution_of_gaps(
+    potential: "Potential", gaps: Array, start: Array | float = -jnp.inf
+) -> Array:
+    """The same from the gaps x(i) = max(theta) - theta(i) >= 0, [n] -> [n].
+
+    ``start`` is a guess of psi^{-1} of the largest probability; it saves time, nothing else.
+    """
+    return potential.psi(_root(potential, gaps, start) - gaps)
 
 
 @jax.custom_jvp
-def _root(potential: "Potential", gaps: Array) -> Array:
+def _root(potential: "Potential", gaps: Array, start: Array | float) -> Array:
     """nu with sum_i psi(nu - x(i)) = 1."""
-    return potential.root(gaps)
+    return potential.root(gaps, jnp.asarray(start, gaps.dtype))
 
 
 @_root.defjvp
 def _root_jvp(primals, tangents):
-    potential, gaps = primals
-    nu = _root(potential, gaps)
-    _, residual_dot = jax.jvp(lambda p, x: arm_sum(p.psi(nu - x)), primals, tangents)
+    potential, gaps, start = primals
+    nu = _root(potential, gaps, start)
+    _, residual_dot = jax.jvp(lambda p, x: arm_sum(p.psi(nu - x)), primals[:2], tangents[:2])
     return nu, -residual_dot / arm_sum(potential.derivative(nu - gaps))
 
 
@@ -122,14 +137,25 @@ def monotone_root(
     newton_step: Callable[[Array, Array], Array],
     lowest: Array,
     highest: Array,
-    num_steps: int,
+    start: Array,
 ) -> Array:
-    """`newton_root` for a step that is known never to pass the root: no bracket is carried."""
-    high = jnp.minimum(highest, lowest + jnp.mean(gaps))
+    """`newton_root` for a step that never passes the root from above: no bracket is carried.
 
-    def newton(_, nu):
+    From a start below the root the first step goes above it. Newton squares the relative error,
+    so the step that is small enough is the last.
+    """
+    high = jnp.minimum(highest, lowest + arm_sum(gaps) / len(gaps))
+    small = jnp.finfo(gaps.dtype).eps ** 0.5 / 8
+
+    def newton(carry):
+        nu, _, steps_left = carry
         value, slope = value_and_slope(nu - gaps)
         step = newton_step(arm_sum(value) - 1, arm_sum(slope))
-        return jnp.clip(nu - step, lowest, high)
+        next_nu = jnp.clip(nu - step, lowest, high)
+        moved = jnp.abs(next_nu - nu) > small * jnp.abs(nu)
+        return next_nu, moved & (steps_left > 0), steps_left - 1
 
-    return jax.lax.fori_loop(0, num_steps, newton, high)
+    # Unknown, the start is the upper end.
+    nu = jnp.where(start >= lowest, jnp.minimum(start, high), high)
+    carry = (nu, nu == nu, jnp.int32(MOST_STEPS))
+    return jax.lax.while_loop(lambda carry: carry[1], newton, carry)[0]

@@ -50,9 +50,12 @@ def ada_ftrl(
     if not isinstance(beta, Array) and beta < 0:
         raise ValueError(f"beta is {beta}; it cannot be negative")
     alpha = as_partial(alpha) if callable(alpha) else alpha
-    gap = Partial(_mixability_gap, potential) if gap is None else as_partial(gap)
+    if gap is None:
+        # A learning rate that is a number from the start stays one.
+        finite = not isinstance(beta, Array) and beta > 0
+        gap = Partial(_finite_rate_gap if finite else _any_rate_gap, potential)
     return FullInformation(
-        init=Partial(_init, alpha, beta), update=Partial(_update, potential, alpha, gap)
+        init=Partial(_init, alpha, beta), update=Partial(_update, potential, alpha, as_partial(gap))
     )
 
 
@@ -62,8 +65,12 @@ def proxy_gap(seen: Round, learning_rate: Array) -> Array:
     return jnp.minimum(seen.loss, 2 * seen.loss * (learning_rate * seen.loss) / jnp.sqrt(chance))
 
 
-def _mixability_gap(potential, seen: Round, learning_rate: Array) -> Array:
-    gap = mixability_gap(potential, seen.play, seen.estimate, learning_rate)
+def _finite_rate_gap(potential, seen: Round, learning_rate: Array) -> Array:
+    return mixability_gap(potential, seen.play, seen.estimate, learning_rate)
+
+
+def _any_rate_gap(potential, seen: Round, learning_rate: Array) -> Array:
+    gap = _finite_rate_gap(potential, seen, learning_rate)
     # A large finite rate would do, but its product with the losses depends on their unit.
     limit = arm_sum(seen.play * (seen.estimate - jnp.min(seen.estimate)))
     return jnp.where(learning_rate < jnp.finfo(gap.dtype).max, gap, limit)
@@ -95,4 +102,4 @@ def _update(potential, alpha, gap, state: AdaFTRLState, seen: Round) -> AdaFTRLS
     losses = add(state.losses, seen.estimate)
     gaps = add(state.gaps, gap(seen, state.learning_rate))
     rate = _rate(alpha, len(seen.play), gaps)
-    return AdaFTRLState(follow(potential, losses, rate), losses, rate, gaps)
+    return AdaFTRLState(follow(potential, losses, rate, state.play), losses, rate, gaps)

@@ -12,7 +12,6 @@ from sfmab_jax.checks import check_number
 from sfmab_jax.estimation.last_seen import see
 from sfmab_jax.floating import Sum, add, arm_sum, start_sum
 from sfmab_jax.full_information.ftrl import gaps_to_leader
-from sfmab_jax.potentials.base import num_newton_steps
 
 __all__ = ["barrier_descent", "barrier_point"]
 
@@ -80,8 +79,9 @@ def barrier_point(dual: Sum, inverse_rates: Array) -> tuple[Array, Array, Array]
         mass = arm_sum(weights)
         return jnp.maximum(m + mass * (mass - 1) / arm_sum(weights * inverse), start)
 
-    # One step more than for equal rates: the rates differ by a factor of at most about 5.
-    m = jax.lax.fori_loop(0, num_newton_steps(gaps) + 1, newton, start)
+    # Enough for rounding level where the rates differ by a factor of at most about 5.
+    num_steps = 4 + len(gaps).bit_length() // 2 + (gaps.dtype == jnp.float64)
+    m = jax.lax.fori_loop(0, num_steps, newton, start)
     return inverse_rates / (gaps + m), gaps, m
 
 

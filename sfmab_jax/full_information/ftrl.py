@@ -51,9 +51,10 @@ def ftrl_by_arms(
     )
 
 
-def follow(potential: Potential, losses: Sum, learning_rate: Array) -> Array:
-    """argmin_q F(q) + eta L.q, [n], from the two-word cumulative losses L."""
-    return distribution_of_gaps(potential, learning_rate * gaps_to_leader(losses))
+def follow(potential: Potential, losses: Sum, learning_rate: Array, last_play: Array) -> Array:
+    """argmin_q F(q) + eta L.q, [n], from the two-word cumulative losses L and the play before."""
+    start = potential.inverse(jnp.max(last_play))
+    return distribution_of_gaps(potential, learning_rate * gaps_to_leader(losses), start)
 
 
 def gaps_to_leader(losses: Sum) -> Array:
@@ -91,4 +92,6 @@ def _update(potential, schedule, state: FTRLState, seen: Round) -> FTRLState:
     losses = add(state.losses, seen.estimate)
     num_rounds = state.num_rounds + 1
     rate = _rate(schedule, num_rounds, len(seen.play), seen.estimate.dtype, state.unit)
-    return FTRLState(follow(potential, losses, rate), losses, rate, num_rounds, state.unit)
+    return FTRLState(
+        follow(potential, losses, rate, state.play), losses, rate, num_rounds, state.unit
+    )

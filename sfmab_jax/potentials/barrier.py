@@ -6,7 +6,7 @@ from jax.tree_util import Partial
 
 from sfmab_jax.divergences import log_remainder, log_series
 from sfmab_jax.mixability import power_stability
-from sfmab_jax.potentials.base import Potential, num_newton_steps
+from sfmab_jax.potentials.base import Potential
 from sfmab_jax.simplex import monotone_root
 
 __all__ = ["log_barrier"]
@@ -55,13 +55,13 @@ def _step(excess: Array, slope: Array) -> Array:
     return (1 + excess) * excess / slope
 
 
-def _root(gaps: Array) -> Array:
+def _root(gaps: Array, start: Array) -> Array:
     def value_and_slope(u):
         p = -1 / u
         return p, p * p
 
     lowest, highest = jnp.full_like(gaps[0], -len(gaps)), jnp.full_like(gaps[0], -1)
-    return monotone_root(gaps, value_and_slope, _step, lowest, highest, num_newton_steps(gaps))
+    return monotone_root(gaps, value_and_slope, _step, lowest, highest, start)
 
 
 def _shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:
@@ -80,5 +80,4 @@ def _stability(play: Array, dual_loss: Array) -> Array:
         divergence=lambda _, z, ratio: (ratio - 1) - jnp.log(ratio),
         exponent=1,
         coefficient=1,
-        num_steps=num_newton_steps(play) - 1,
     )

@@ -8,7 +8,7 @@ from jax import Array
 
 from sfmab_jax.floating import arm_sum
 
-__all__ = ["Potential", "num_newton_steps", "regularizer"]
+__all__ = ["Potential", "regularizer"]
 
 
 class Potential(NamedTuple):
@@ -23,7 +23,8 @@ class Potential(NamedTuple):
     primitive: Callable[[Array], Array]  # f
     conjugate: Callable[[Array], Array]  # f*(u) = u psi(u) - f(psi(u))
     divergence: Callable[[Array, Array], Array]  # Breg_f(y || x)
-    root: Callable[[Array], Array]  # gaps [n] -> nu [] with sum_i psi(nu - x(i)) = 1
+    # (gaps [n], a guess []) -> nu [] with sum_i psi(nu - x(i)) = 1
+    root: Callable[[Array, Array], Array]
     stability: Callable[[Array, Array], Array]  # (p [n], y [n]) -> Psi_p(y) []
 
 
@@ -31,8 +32,3 @@ def regularizer(potential: Potential, point: Array) -> Array:
     """F(q) = sum_i [f(q(i)) - f(1/n)] >= 0 on the simplex, [n] -> []."""
     centre = jnp.ones_like(point) / len(point)
     return arm_sum(potential.primitive(point) - potential.primitive(centre))
-
-
-def num_newton_steps(x: Array) -> int:
-    """Newton steps that reach rounding level for every gap vector of this length and dtype."""
-    return 3 + len(x).bit_length() // 2 + (x.dtype == jnp.float64)

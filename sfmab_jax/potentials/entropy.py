@@ -38,5 +38,5 @@ def _divergence(y: Array, x: Array) -> Array:
     return y * exp_remainder(log_ratio(x, y))
 
 
-def _root(gaps: Array) -> Array:
+def _root(gaps: Array, start: Array) -> Array:
     return -jnp.log(arm_sum(jnp.exp(-gaps)))

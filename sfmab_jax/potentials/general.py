@@ -65,7 +65,7 @@ def _divergence(inverse: Callable[[Array], Array], y: Array, x: Array) -> Array:
     return span * (((inverse(s) - inverse(x)[..., None]) * s) @ weights)
 
 
-def _root(psi, inverse, gaps: Array) -> Array:
+def _root(psi, inverse, gaps: Array, start: Array) -> Array:
     def value_and_slope(u):
         return jax.jvp(psi, (u,), (jnp.ones_like(u),))
 

@@ -7,7 +7,7 @@ from jax.tree_util import Partial
 from sfmab_jax.checks import check_number
 from sfmab_jax.divergences import log_of, log_ratio, power_remainder
 from sfmab_jax.mixability import power_stability
-from sfmab_jax.potentials.base import Potential, num_newton_steps
+from sfmab_jax.potentials.base import Potential
 from sfmab_jax.simplex import monotone_root
 
 __all__ = ["tsallis"]
@@ -79,7 +79,7 @@ def _shrink(exponent: Array | float, z: Array, ratio: Array) -> tuple[Array, Arr
     return jnp.exp(log_shrink), -jnp.expm1(log_shrink), 1 / ratio
 
 
-def _root(c: Array | float, gaps: Array) -> Array:
+def _root(c: Array | float, gaps: Array, start: Array) -> Array:
     def value_and_slope(u):
         p = _psi(c, u)
         return p, p / (-u * (1 - c))
@@ -87,7 +87,7 @@ def _root(c: Array | float, gaps: Array) -> Array:
     lowest = _inverse(c, jnp.full_like(gaps[0], 1 / len(gaps)))
     highest = jnp.full_like(gaps[0], 1) * -c
     step = Partial(_step, c)
-    return monotone_root(gaps, value_and_slope, step, lowest, highest, num_newton_steps(gaps))
+    return monotone_root(gaps, value_and_slope, step, lowest, highest, start)
 
 
 def _stability(c: Array | float, play: Array, dual_loss: Array) -> Array:
@@ -102,5 +102,4 @@ def _stability(c: Array | float, play: Array, dual_loss: Array) -> Array:
         divergence=lambda p, z, ratio: p**c * power_remainder(z, ratio, r),
         exponent=r,
         coefficient=c,
-        num_steps=num_newton_steps(play) - 1,
     )

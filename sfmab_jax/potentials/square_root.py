@@ -5,7 +5,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.mixability import power_stability
-from sfmab_jax.potentials.base import Potential, num_newton_steps
+from sfmab_jax.potentials.base import Potential
 from sfmab_jax.potentials.power import tsallis
 from sfmab_jax.simplex import monotone_root
 
@@ -66,14 +66,14 @@ def _step(excess: Array, slope: Array) -> Array:
     return 2 * (1 + excess) * (excess / (1 + jnp.sqrt(1 + excess))) / slope
 
 
-def _root(gaps: Array) -> Array:
+def _root(gaps: Array, start: Array) -> Array:
     def value_and_slope(u):
         p = _psi(u)
         return p, -2 * p / u
 
     lowest = jnp.full_like(gaps[0], -0.5 * len(gaps) ** 0.5)
     highest = jnp.full_like(gaps[0], -0.5)
-    return monotone_root(gaps, value_and_slope, _step, lowest, highest, num_newton_steps(gaps))
+    return monotone_root(gaps, value_and_slope, _step, lowest, highest, start)
 
 
 def _shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:
@@ -94,5 +94,4 @@ def _stability(play: Array, dual_loss: Array) -> Array:
         divergence=lambda p, z, ratio: jnp.sqrt(p) * z * (z / (2 * ratio)),
         exponent=2,
         coefficient=0.5,
-        num_steps=num_newton_steps(play) - 1,
     )
