@@ -1,27 +1,27 @@
 /* Algorithm 1 with adaptive exploration, log barrier, float32: one game per vector lane.
  *
  * Two programs from one file. As it stands it does what sfmab_jax does: 46 random bits a round
- * from Threefry-2x32 with 20 rounds, sums over rounds in two words, the arm drawn with sums that
- * carry more than float32, realised and conditional losses kept at every checkpoint. With -DFREE
- * it owes nothing of that: xorshift and 24 bits, plain sums, the realised loss after the last
- * round; meant for -ffast-math.
+ * from Threefry-2x32 with 20 rounds, sums over rounds and the sums from which the arm is drawn in
+ * two words, realised and conditional losses kept at every checkpoint. With -DFREE it owes nothing
+ * of that: xorshift and 24 bits, plain sums, the realised loss after the last round; meant for
+ * -ffast-math.
  *
- * -DARMS=n fixes the number of arms, as the shapes of a JAX program are fixed.
+ * -DARMS=n fixes the number of arms, as the shapes of a JAX program are fixed. Vectors are those
+ * of GCC and Clang, so that nothing hangs on what a compiler makes of a loop.
  */
-#include <float.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef LANES
-#ifdef __AVX512F__
+#if defined(__AVX512F__)
+#include <immintrin.h>
 #define LANES 16
-#else
+#elif defined(__AVX2__)
+#include <immintrin.h>
 #define LANES 8
+#else
+#define LANES 4
 #endif
-#endif
-#define EACH_LANE _Pragma("omp simd") for (int s = 0; s < LANES; s++)
 #define EACH_ARM for (int i = 0; i < ARMS; i++)
 
 /* |z| up to which z - log(1 + z) is summed as a power series; logarithms of products of GROUP. */
@@ -29,70 +29,78 @@
 #define GROUP 5
 /* Newton squares the relative error, so a step this small leaves one below 1e-7. */
 #define SMALL_STEP 2e-4f
+/* Never reached but where the sums over very many arms are too coarse to get there. */
+#define MOST_STEPS 30
 
-typedef float lane[LANES] __attribute__((aligned(4 * LANES)));
-typedef int32_t int_lane[LANES] __attribute__((aligned(4 * LANES)));
-typedef uint32_t word_lane[LANES] __attribute__((aligned(4 * LANES)));
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
+typedef uint32_t word __attribute__((vector_size(4 * LANES)));
+
+typedef struct { vec value, low; } sum; /* a sum over rounds and what rounding took from it */
 
 typedef struct {
-    lane play[ARMS];          /* p_t */
-    lane gaps[ARMS];          /* eta (L - min L), so that p = 1 / (gaps + mu) */
-    lane total[ARMS];         /* L, the cumulative estimates, */
-    lane total_low[ARMS];     /* and what rounding took from them */
-    lane mu, play_square;     /* 1 / max p, sum p^2 */
-    lane rate, exploration;   /* eta, gamma */
-    lane sum_gap, sum_gap_low, sum_mass, sum_mass_low;
-    lane realised, realised_low, advantage, advantage_low;
-    word_lane key0, key1;     /* of the games; FREE: the state of the generator in key0 */
+    vec play[ARMS];         /* p_t */
+    vec gaps[ARMS];         /* eta (L - min L), so that p = 1 / (gaps + mu) */
+    sum totals[ARMS];       /* L, the cumulative estimates */
+    vec mu, play_square;    /* 1 / max p, sum p^2 */
+    vec rate, exploration;  /* eta, gamma */
+    sum gap, mass;          /* 1 + sum M, 2 n + sum Gamma */
+    sum realised, advantage;
+    word key0, key1;        /* of the games; FREE: the generator's state in key0 */
 } Games;
 
-/* Unlike fmaxf and fminf these are one instruction: they need not look for NaN. */
-static inline float larger(float a, float b) { return a > b ? a : b; }
-static inline float smaller(float a, float b) { return a < b ? a : b; }
+static inline vec all(float x) { return x - (vec){0}; }
+static inline vec where(ivec mask, vec x) { return (vec)(mask & (ivec)x); } /* 0 elsewhere */
+static inline vec size_of(vec x) { return (vec)((ivec)x & 0x7fffffff); }
 
-/* total += x, by Knuth's two-sum. */
-static inline void add(float *total, float *low, float x)
+#if defined(__AVX512F__)
+static inline vec larger(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
+static inline vec smaller(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
+static inline int any(ivec mask) { return _mm512_movepi32_mask((__m512i)mask) != 0; }
+#elif defined(__AVX2__)
+static inline vec larger(vec a, vec b) { return (vec)_mm256_max_ps((__m256)a, (__m256)b); }
+static inline vec smaller(vec a, vec b) { return (vec)_mm256_min_ps((__m256)a, (__m256)b); }
+static inline int any(ivec mask) { return _mm256_movemask_ps((__m256)mask) != 0; }
+#else
+static inline vec larger(vec a, vec b) { return where(a > b, a) + where(a <= b, b); }
+static inline vec smaller(vec a, vec b) { return where(a < b, a) + where(a >= b, b); }
+static inline int any(ivec mask) { return (mask[0] | mask[1] | mask[2] | mask[3]) != 0; }
+#endif
+
+/* Knuth's two-sum. */
+static inline sum plus(sum total, vec x)
 {
 #ifdef FREE
-    *total += x;
-    (void)low;
+    return (sum){total.value + x, total.low};
 #else
-    float a = *total, sum = a + x, b = sum - a;
-    *low += (a - (sum - b)) + (x - b);
-    *total = sum;
+    vec a = total.value, value = a + x, b = value - a;
+    return (sum){value, total.low + ((a - (value - b)) + (x - b))};
 #endif
 }
 
 /* log x for normal x > 0, to about 1e-7: x = m 2^e, log m = 2 atanh((m - 1) / (m + 1)). */
-static inline float logarithm(float x)
+static inline vec logarithm(vec x)
 {
-    int32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    int32_t e = (bits - 0x3f3504f3) >> 23; /* m in [sqrt(1/2), sqrt(2)) */
-    bits -= e * (1 << 23);
-    float m;
-    memcpy(&m, &bits, sizeof m);
-    float r = (m - 1) / (m + 1), r2 = r * r;
-    float series = 1.f / 3 + r2 * (1.f / 5 + r2 * (1.f / 7 + r2 * (1.f / 9)));
-    return (float)e * 0.693147181f + 2 * (r + r * r2 * series);
+    ivec e = ((ivec)x - 0x3f3504f3) >> 23; /* m in [sqrt(1/2), sqrt(2)) */
+    vec m = (vec)((ivec)x - (e << 23));
+    vec r = (m - 1) / (m + 1), r2 = r * r;
+    vec series = 1.f / 3 + r2 * (1.f / 5 + r2 * (1.f / 7 + r2 * (1.f / 9)));
+    return __builtin_convertvector(e, vec) * 0.693147181f + 2 * (r + r * r2 * series);
 }
 
-/* z - log(1 + z) for |z| <= NEAR. */
-static inline float log_remainder(float z)
+/* z - log(1 + z) for |z| <= NEAR, its series cut off below 1e-8. */
+static inline vec log_remainder(vec z)
 {
-    float series = -1.f / 11 + z * (1.f / 12 - z * (1.f / 13));
+    vec series = -1.f / 11 + z * (1.f / 12);
     series = 1.f / 8 + z * (-1.f / 9 + z * (1.f / 10 + z * series));
     series = -1.f / 5 + z * (1.f / 6 + z * (-1.f / 7 + z * series));
     return z * z * (0.5f + z * (-1.f / 3 + z * (0.25f + z * series)));
 }
 
-static inline uint32_t rotate(uint32_t x, int by) { return (x << by) | (x >> (32 - by)); }
-
-static inline void threefry(uint32_t k0, uint32_t k1, uint32_t c0, uint32_t c1, uint32_t *x0,
-                            uint32_t *x1)
+static inline void threefry(word k0, word k1, word c0, word *x0, word *x1)
 {
-    uint32_t k2 = k0 ^ k1 ^ 0x1BD11BDAu, a = c0 + k0, b = c1 + k1;
-#define MIX(r) a += b; b = rotate(b, r) ^ a;
+    word k2 = k0 ^ k1 ^ 0x1BD11BDAu, a = c0 + k0, b = k1;
+#define MIX(r) a += b; b = ((b << r) | (b >> (32 - r))) ^ a;
 #define EVEN MIX(13) MIX(15) MIX(26) MIX(6)
 #define ODD MIX(17) MIX(29) MIX(16) MIX(24)
     EVEN a += k1; b += k2 + 1;
@@ -107,258 +115,199 @@ static inline void threefry(uint32_t k0, uint32_t k1, uint32_t c0, uint32_t c1, 
 static void begin(Games *g, uint32_t seed, uint32_t first_game)
 {
     memset(g, 0, sizeof *g);
-    for (int s = 0; s < LANES; s++) {
-        EACH_ARM {
-            g->play[i][s] = 1.f / ARMS;
-            g->gaps[i][s] = 0;
-        }
-        g->mu[s] = ARMS;
-        g->play_square[s] = 1.f / ARMS;
-        g->rate[s] = ARMS;
-        g->exploration[s] = 0.5f;
-        g->sum_gap[s] = 1;
-        g->sum_mass[s] = 2 * ARMS;
-        threefry(seed, 0x5eed, first_game + s, 0, &g->key0[s], &g->key1[s]);
-        g->key0[s] |= 1; /* xorshift must not start at 0 */
-    }
+    EACH_ARM g->play[i] = all(1.f / ARMS);
+    g->mu = g->rate = all(ARMS);
+    g->play_square = all(1.f / ARMS);
+    g->exploration = all(0.5f);
+    g->gap.value = all(1);
+    g->mass.value = all(2 * ARMS);
+    word game;
+    for (int s = 0; s < LANES; s++)
+        game[s] = first_game + s;
+    threefry(seed - (word){0}, 0x5eed - (word){0}, game, &g->key0, &g->key1);
+    g->key0 |= 1; /* xorshift must not start at 0 */
 }
 
-/* i with C(i-1) <= U C(n-1) < C(i), C the running sums of p'. */
-static inline void draw(Games *g, uint32_t round, int_lane arm)
+/* i with C(i-1) <= U C(n-1) < C(i), C the running sums of p' [n]. */
+static inline ivec draw(Games *g, const vec *mixed, uint32_t round)
 {
-    lane keep, floor_;
-    EACH_LANE {
-        keep[s] = 1 - g->exploration[s];
-        floor_[s] = g->exploration[s] / ARMS;
-    }
+    ivec passed = {0};
+    sum running[ARMS], total = {{0}, {0}};
+    EACH_ARM running[i] = total = plus(total, mixed[i]);
 #ifdef FREE
-    lane target;
-    EACH_LANE {
-        uint32_t x = g->key0[s];
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
-        g->key0[s] = x;
-        float total = 0;
-        EACH_ARM total += g->play[i][s];
-        target[s] = (x >> 8) * 0x1p-24f * (keep[s] * total + ARMS * floor_[s]);
-    }
-    EACH_LANE {
-        float running = 0;
-        int32_t passed = 0;
-        EACH_ARM {
-            running += keep[s] * g->play[i][s] + floor_[s];
-            passed += running <= target[s];
-        }
-        arm[s] = passed < ARMS ? passed : ARMS - 1;
-    }
+    word x = g->key0;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    g->key0 = x;
+    vec target = __builtin_convertvector((ivec)(x >> 8), vec) * 0x1p-24f * total.value;
+    EACH_ARM passed -= running[i].value <= target;
     (void)round;
 #else
-    double target[LANES] __attribute__((aligned(64)));
-    word_lane x0, x1;
-    EACH_LANE threefry(g->key0[s], g->key1[s], round, 0, &x0[s], &x1[s]);
-    EACH_LANE {
-        double total = 0;
-        EACH_ARM total += (double)(keep[s] * g->play[i][s] + floor_[s]);
-        double u = (double)(int32_t)(x0[s] >> 1) * 0x1p-31 + (double)(int32_t)(x1[s] >> 17) * 0x1p-46;
-        target[s] = u * total;
-    }
-    EACH_LANE {
-        double running = 0;
-        int64_t passed = 0;
-        EACH_ARM {
-            running += (double)(keep[s] * g->play[i][s] + floor_[s]);
-            passed += running <= target[s];
-        }
-        arm[s] = passed < ARMS ? (int32_t)passed : ARMS - 1;
-    }
+    word x0, x1;
+    threefry(g->key0, g->key1, round - (word){0}, &x0, &x1);
+    vec high = __builtin_convertvector((ivec)(x0 >> 8), vec) * 0x1p-24f;
+    vec low = __builtin_convertvector((ivec)((x0 & 0xff) << 14 | x1 >> 18), vec) * 0x1p-46f;
+    low += high * ((total.value - 1) + total.low); /* the sum is all but 1 */
+    EACH_ARM passed -= (running[i].value - high) + (running[i].low - low) <= 0;
 #endif
+    ivec past_end = passed >= ARMS;
+    return passed + past_end;
 }
 
-/* eta M_t for the estimate y / eta of one arm: sup_q y.(p - q) - Breg(q || p).
+/* eta M_t for an estimate y / eta: sup_q y.(p - q) - Breg(q || p).
  *
  * q = p / (1 + z), z = p (y + shift), sum q = 1: Newton on 1 / sum q - 1, which rises to the root
  * from the left. Also one_over_top = 1 / max q and square = sum q^2, from which p_{t+1} is sought.
  * An error in the shift costs M only its square. */
-static inline void mixability(const Games *g, const int_lane arm, const lane y, lane gap,
-                              lane one_over_top, lane square)
+static inline vec mixability(const Games *g, const vec *y, vec shift, vec *one_over_top,
+                             vec *square)
 {
-    lane shift, top;
-    EACH_LANE {
-        float lowest = FLT_MAX, p = 0;
+    vec z[ARMS], top = g->gaps[0] + y[0];
+    EACH_ARM top = smaller(top, g->gaps[i] + y[i]);
+    top += g->mu;
+    shift = larger(shift, 1 - top);
+    for (int k = 0; k < MOST_STEPS; k++) {
+        vec excess = {0}, slope = {0}, size = {0};
         EACH_ARM {
-            lowest = smaller(lowest, g->gaps[i][s] + (i == arm[s] ? y[s] : 0));
-            p += i == arm[s] ? g->play[i][s] : 0;
+            vec p = g->play[i], move = p * (shift + y[i]), q = p / (1 + move);
+            excess -= q * move;
+            slope += q * q;
+            size += move * move;
         }
-        float first_order = -p * p * y[s] / g->play_square[s];
-        top[s] = lowest + g->mu[s];
-        shift[s] = larger(first_order, 1 - top[s]);
+        vec step = (1 + excess) * excess / slope;
+        shift = larger(shift + step, 1 - top);
+        *square = slope;
+        if (!any(slope * step * step > 1e-3f * size))
+            break;
     }
-    int unfinished;
-    do {
-        unfinished = 0;
-        _Pragma("omp simd reduction(| : unfinished)") for (int s = 0; s < LANES; s++) {
-            float excess = 0, slope = 0, size = 0;
-            EACH_ARM {
-                float p = g->play[i][s];
-                float z = p * (shift[s] + (i == arm[s] ? y[s] : 0));
-                float q = p / (1 + z);
-                excess -= q * z;
-                slope += q * q;
-                size += z * z;
-            }
-            float step = (1 + excess) * excess / slope;
-            shift[s] = larger(shift[s] + step, 1 - top[s]);
-            square[s] = slope;
-            unfinished |= slope * step * step > 1e-3f * size;
-        }
-    } while (unfinished);
-    lane largest;
-    EACH_LANE {
-        float sum = 0, most = 0;
-        EACH_ARM {
-            float z = g->play[i][s] * (shift[s] + (i == arm[s] ? y[s] : 0));
-            sum += log_remainder(z);
-            most = larger(most, fabsf(z));
-        }
-        gap[s] = sum;
-        largest[s] = most;
-        one_over_top[s] = top[s] + shift[s];
+    *one_over_top = top + shift;
+    vec largest = {0}, gap = {0};
+    EACH_ARM {
+        z[i] = g->play[i] * (shift + y[i]);
+        largest = larger(largest, size_of(z[i]));
+        gap += log_remainder(z[i]);
     }
-    int some_far = 0;
-    _Pragma("omp simd reduction(| : some_far)") for (int s = 0; s < LANES; s++)
-        some_far |= largest[s] > NEAR;
-    if (!some_far)
-        return;
-    EACH_LANE {
-        float sum = 0;
-        for (int start = 0; start < ARMS; start += GROUP) {
-            float product = 1;
-            for (int i = start; i < start + GROUP && i < ARMS; i++) {
-                float z = g->play[i][s] * (shift[s] + (i == arm[s] ? y[s] : 0));
-                sum += z;
-                product *= 1 + z;
-            }
-            sum -= logarithm(product);
+    ivec far = largest > NEAR;
+    if (!any(far))
+        return gap;
+    vec far_gap = {0};
+    for (int start = 0; start < ARMS; start += GROUP) {
+        vec product = all(1);
+        for (int i = start; i < start + GROUP && i < ARMS; i++) {
+            far_gap += z[i];
+            product *= 1 + z[i];
         }
-        gap[s] = largest[s] > NEAR ? sum : gap[s];
+        far_gap -= logarithm(product);
     }
+    return where(far, far_gap) + where(~far, gap);
 }
 
-/* p = 1 / (gaps + mu), sum p = 1, from a start for mu; Newton on 1 / sum p - 1. */
+/* p = 1 / (gaps + mu), sum p = 1, from a start for mu: Newton on 1 / sum p - 1. */
 static inline void follow(Games *g)
 {
-    lane step;
-    int unfinished;
-    do {
-        unfinished = 0;
-        _Pragma("omp simd reduction(| : unfinished)") for (int s = 0; s < LANES; s++) {
-            float sum = 0, square = 0;
-            EACH_ARM {
-                float p = 1 / (g->gaps[i][s] + g->mu[s]);
-                g->play[i][s] = p;
-                sum += p;
-                square += p * p;
-            }
-            float next = larger(g->mu[s] + sum * (sum - 1) / square, 1);
-            step[s] = next - g->mu[s];
-            g->mu[s] = next;
-            unfinished |= fabsf(step[s]) > SMALL_STEP * next;
-        }
-    } while (unfinished);
-    /* 1 / (x + step) = p - p^2 step up to the square of a small step: no more divisions. */
-    EACH_LANE {
-        float square = 0;
+    vec step, square, mu = g->mu;
+    for (int k = 0; k < MOST_STEPS; k++) {
+        vec mass = {0};
+        square = (vec){0};
         EACH_ARM {
-            float p = g->play[i][s];
-            p -= p * p * step[s];
-            g->play[i][s] = p;
+            vec p = 1 / (g->gaps[i] + mu);
+            g->play[i] = p;
+            mass += p;
             square += p * p;
         }
-        g->play_square[s] = square;
+        vec next = larger(mu + mass * (mass - 1) / square, all(1));
+        step = next - mu;
+        mu = next;
+        if (!any(size_of(step) > SMALL_STEP * mu))
+            break;
     }
+    /* 1 / (x + step) = p - p^2 step up to the square of a small step: no more divisions. */
+    square = (vec){0};
+    EACH_ARM {
+        vec p = g->play[i];
+        p -= p * p * step;
+        g->play[i] = p;
+        square += p * p;
+    }
+    g->mu = mu;
+    g->play_square = square;
 }
 
 static inline void play_round(Games *g, const float *losses, uint32_t round)
 {
-    int_lane arm;
-    lane y, estimate, gap, one_over_top, square, lowest;
-    draw(g, round, arm);
-    EACH_LANE {
-        float gamma = g->exploration[s], p = 0, seen = 0;
-        EACH_ARM {
-            p += i == arm[s] ? g->play[i][s] : 0;
-            seen += i == arm[s] ? losses[i] : 0;
-        }
-        estimate[s] = seen / ((1 - gamma) * p + gamma / ARMS);
-        y[s] = g->rate[s] * estimate[s];
-        add(&g->sum_mass[s], &g->sum_mass_low[s], gamma * fabsf(estimate[s]));
-        add(&g->realised[s], &g->realised_low[s], seen);
+    vec mixed[ARMS], y[ARMS], keep = 1 - g->exploration, spread = g->exploration / ARMS;
+    EACH_ARM mixed[i] = keep * g->play[i] + spread;
+    ivec arm = draw(g, mixed, round);
+    vec loss = {0}, chance = {0}, play = {0};
+    EACH_ARM {
+        loss += where(arm == i, all(losses[i]));
+        chance += where(arm == i, mixed[i]);
+        play += where(arm == i, g->play[i]);
+    }
+    vec estimate = loss / chance, scaled = g->rate * estimate;
+    EACH_ARM y[i] = where(arm == i, scaled);
+    g->realised = plus(g->realised, loss);
 #ifndef FREE
-        float advantage = 0;
-        EACH_ARM advantage += ((1 - gamma) * g->play[i][s] + gamma / ARMS) * (losses[i] - seen);
-        add(&g->advantage[s], &g->advantage_low[s], advantage);
+    vec advantage = {0};
+    EACH_ARM advantage += mixed[i] * (losses[i] - loss);
+    g->advantage = plus(g->advantage, advantage);
 #endif
-    }
-    mixability(g, arm, y, gap, one_over_top, square);
-    for (int s = 0; s < LANES; s++)
-        add(&g->total[arm[s]][s], &g->total_low[arm[s]][s], estimate[s]);
-    EACH_LANE {
-        float least = FLT_MAX;
-        EACH_ARM least = smaller(least, g->total[i][s]);
-        lowest[s] = least;
-    }
-    EACH_LANE {
-        float before = g->rate[s];
-        add(&g->sum_gap[s], &g->sum_gap_low[s], gap[s] / before);
-        float after = ARMS / g->sum_gap[s], kept = after / before;
-        g->rate[s] = after;
-        g->exploration[s] = ARMS / g->sum_mass[s];
-        /* One Newton step from q towards the smaller rate. */
-        g->mu[s] = larger(kept * one_over_top[s] + (1 - kept) / square[s], 1);
-        EACH_ARM {
-#ifdef FREE
-            g->gaps[i][s] = after * (g->total[i][s] - lowest[s]);
-#else
-            g->gaps[i][s] = after * ((g->total[i][s] - lowest[s]) + g->total_low[i][s]);
+    vec one_over_top, square, first_order = -play * play * scaled / g->play_square;
+    vec gap = mixability(g, y, first_order, &one_over_top, &square);
+    g->gap = plus(g->gap, gap / g->rate);
+    g->mass = plus(g->mass, g->exploration * size_of(estimate));
+    vec rate = ARMS / g->gap.value, kept = rate / g->rate;
+    g->rate = rate;
+    g->exploration = ARMS / g->mass.value;
+    EACH_ARM g->totals[i] = plus(g->totals[i], where(arm == i, estimate));
+    vec lowest = g->totals[0].value;
+    EACH_ARM lowest = smaller(lowest, g->totals[i].value);
+    EACH_ARM {
+        vec above = g->totals[i].value - lowest;
+#ifndef FREE
+        above += g->totals[i].low;
 #endif
-        }
+        g->gaps[i] = rate * above;
     }
+    /* One Newton step from q towards the smaller rate. */
+    g->mu = larger(kept * one_over_top + (1 - kept) / square, all(1));
     follow(g);
+}
+
+static void keep(const Games *g, int64_t first_game, int64_t num_games, int num_checkpoints,
+                 int slot, double *totals)
+{
+    for (int s = 0; s < LANES && first_game + s < num_games; s++) {
+        double *here = totals + ((first_game + s) * num_checkpoints + slot) * 2;
+        here[0] = (double)g->realised.value[s] + g->realised.low[s];
+        here[1] = here[0] + ((double)g->advantage.value[s] + g->advantage.low[s]);
+    }
 }
 
 /* Plays games 0 to num_games - 1 on losses [num_rounds][ARMS].
  *
  * totals [num_games][num_checkpoints][2]: realised and conditional losses up to each checkpoint,
- * an increasing list of rounds that ends with the last; FREE: only the realised loss at its end. */
+ * an increasing list of rounds that ends with the last. FREE: only the realised loss at the end. */
 void play(const float *losses, int32_t num_rounds, int64_t num_games, uint32_t seed,
           const int32_t *checkpoints, int32_t num_checkpoints, double *totals)
 {
     int64_t num_blocks = (num_games + LANES - 1) / LANES;
-    (void)checkpoints;
 #pragma omp parallel
     {
-        Games *g = aligned_alloc(64, (sizeof(Games) + 63) / 64 * 64);
+        Games *g = aligned_alloc(sizeof(vec), sizeof(Games));
 #pragma omp for schedule(dynamic)
         for (int64_t block = 0; block < num_blocks; block++) {
             begin(g, seed, (uint32_t)(block * LANES));
+#ifdef FREE
+            int slot = num_checkpoints - 1;
+#else
             int slot = 0;
+#endif
             for (int32_t round = 1; round <= num_rounds; round++) {
                 play_round(g, losses + (int64_t)(round - 1) * ARMS, (uint32_t)round);
-#ifdef FREE
-                if (round < num_rounds)
-                    continue;
-                slot = num_checkpoints - 1;
-#else
-                if (round != checkpoints[slot])
-                    continue;
-#endif
-                for (int s = 0; s < LANES && block * LANES + s < num_games; s++) {
-                    double *here = totals + ((block * LANES + s) * num_checkpoints + slot) * 2;
-                    here[0] = (double)g->realised[s] + g->realised_low[s];
-                    here[1] = here[0] + ((double)g->advantage[s] + g->advantage_low[s]);
-                }
-                slot++;
+                if (round == checkpoints[slot])
+                    keep(g, block * LANES, num_games, num_checkpoints, slot++, totals);
             }
         }
         free(g);
