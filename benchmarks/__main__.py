@@ -11,7 +11,9 @@ import jax
 import numpy as np
 
 import sfmab_jax as sf
-from benchmarks.rivals import vmap_scan_while_loop
+from benchmarks.rivals.c_lanes import c_free, c_same_work
+from benchmarks.rivals.numba_prange import numba_prange
+from benchmarks.rivals.vmap_scan_while_loop import vmap_scan_while_loop
 
 
 def engine(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarray]:
@@ -36,7 +38,13 @@ def main() -> None:
     generator = np.random.default_rng(0)
     losses = generator.uniform(-1, 1, (options.rounds, options.arms)).astype(np.float32)
     losses[:, 0] -= 0.2
-    makers = {"sfmab_jax": engine, "vmap(scan(while_loop))": vmap_scan_while_loop}
+    makers = {
+        "sfmab_jax": engine,
+        "C same work": c_same_work,
+        "C free": c_free,
+        "Numba prange": numba_prange,
+        "vmap(scan(while_loop))": vmap_scan_while_loop,
+    }
     contenders = {name: make(losses, options.seeds) for name, make in makers.items()}
 
     first, means, errors = {}, {}, {}
