@@ -5,19 +5,19 @@ realised and conditional losses. "c_free" owes nothing: xorshift, plain sums, -f
 """
 
 import ctypes
-import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.rivals.missing import Missing
+from sfmab_jax.bench import MissingRivalError
 
-__all__ = ["c_free", "c_same_work", "play_in_c"]
+__all__ = ["c_free", "c_same_work", "checkpoint_rounds", "play_in_c", "same_work_library"]
 
 _SOURCE = Path(__file__).with_name("scale_free.c")
 _OPTIONS = ("-O3", "-march=native", "-fopenmp", "-shared", "-fPIC")
@@ -26,29 +26,33 @@ _SAME_WORK = ("-fno-math-errno", "-fno-trapping-math")
 _FREE = ("-DFREE", "-ffast-math")
 
 
-def c_same_work(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarray]:
-    """The engine's work in C: a function of the seed, giving the realised losses [seeds]."""
-    return _contender(losses, num_seeds, _SAME_WORK)
+def c_same_work(losses: np.ndarray, num_games: int) -> Callable[[int], np.ndarray]:
+    """The engine's work in C: a function of the seed, giving the total losses [games]."""
+    library = _compiled(losses.shape[1], _SAME_WORK)
+    checkpoints = checkpoint_rounds(len(losses))
+    return lambda seed: play_in_c(library, losses, num_games, seed, checkpoints)[:, -1, 0]
 
 
-def c_free(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarray]:
+def c_free(losses: np.ndarray, num_games: int) -> Callable[[int], np.ndarray]:
     """As little work as the algorithm needs: a function of the seed, as above."""
-    return _contender(losses, num_seeds, _FREE)
+    library = _compiled(losses.shape[1], _FREE)
+    only_last = np.array([len(losses)])
+    return lambda seed: play_in_c(library, losses, num_games, seed, only_last)[:, -1, 0]
 
 
-def _contender(losses, num_seeds: int, options) -> Callable[[int], np.ndarray]:
-    from sfmab_jax.simulate import _checkpoints  # the engine's own list
-
-    library = _compiled(losses.shape[1], options)
-    checkpoints = _checkpoints(64, len(losses))
-
-    def run(seed: int) -> np.ndarray:
-        return play_in_c(library, losses, num_seeds, seed, checkpoints)[:, -1, 0]
-
-    return run
+def same_work_library(num_arms: int) -> ctypes.CDLL:
+    """For `play_in_c`."""
+    return _compiled(num_arms, _SAME_WORK)
 
 
-def play_in_c(library, losses, num_seeds: int, seed: int, checkpoints) -> np.ndarray:
+def checkpoint_rounds(num_rounds: int) -> np.ndarray:
+    """64 rounds spread as the engine spreads its own, up to rounding; the last is the last."""
+    return np.unique(np.rint(np.geomspace(1, num_rounds, 64)).astype(np.int32))
+
+
+def play_in_c(
+    library: ctypes.CDLL, losses: np.ndarray, num_seeds: int, seed: int, checkpoints: np.ndarray
+) -> np.ndarray:
     """Realised and conditional losses up to the checkpoints, [seeds, C, 2]."""
     losses = np.ascontiguousarray(losses, np.float32)
     checkpoints = np.ascontiguousarray(checkpoints, np.int32)
@@ -66,22 +70,18 @@ def play_in_c(library, losses, num_seeds: int, seed: int, checkpoints) -> np.nda
     return totals
 
 
-def _compiled(num_arms: int, options) -> ctypes.CDLL:
-    """The library for so many arms, compiled once for each state of the source and machine."""
+@cache
+def _compiled(num_arms: int, options: tuple[str, ...]) -> ctypes.CDLL:
+    """The library for so many arms; compiled anew in each process, so that it can be timed."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        raise Missing("C: no compiler found; install gcc or clang, or set CC")
+        raise MissingRivalError("C: no compiler found; install gcc or clang, or set CC")
     command = [compiler, *_OPTIONS, *options, f"-DARMS={num_arms}", str(_SOURCE)]
-    mark = hashlib.sha256("\0".join(command).encode() + _SOURCE.read_bytes()).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"sfmab_benchmarks_{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    library = folder / f"scale_free_{mark}.so"
-    if not library.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as place:
-            made = Path(place) / library.name
-            finished = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True)
-            if finished.returncode:
-                first = finished.stderr.strip().splitlines()[:1]
-                raise Missing(f"C: {compiler} failed: {' '.join(first)}")
-            made.rename(library)
-    return ctypes.CDLL(str(library))
+    # A loaded library stays when its file is gone.
+    with tempfile.TemporaryDirectory() as place:
+        library = Path(place) / "scale_free.so"
+        finished = subprocess.run([*command, "-o", str(library)], capture_output=True, text=True)
+        if finished.returncode:
+            first = finished.stderr.strip().splitlines()[:1]
+            raise MissingRivalError(f"C: {compiler} failed: {' '.join(first)}")
+        return ctypes.CDLL(str(library))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.rivals.missing import Missing
+from sfmab_jax.bench import MissingRivalError
 
 __all__ = ["numba_prange"]
 
@@ -17,7 +17,7 @@ def numba_prange(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarr
     try:
         import numba
     except ImportError:
-        raise Missing("Numba is not installed; pip install '.[bench]'") from None
+        raise MissingRivalError("Numba is not installed; pip install '.[bench]'") from None
     f32 = np.float32
     num_arms = losses.shape[1]
     n, one = f32(num_arms), f32(1)
@@ -25,7 +25,7 @@ def numba_prange(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarr
 
     @numba.njit(fastmath=True, inline="always")
     def draw(play, exploration):
-        target = f32(np.random.random())
+        target = f32(np.random.random())  # noqa: NPY002, what Numba has in parallel code
         running = f32(0)
         for i in range(num_arms):
             running += (one - exploration) * play[i] + exploration / n
@@ -80,7 +80,7 @@ def numba_prange(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarr
 
     @numba.njit(fastmath=True)
     def game(losses, seed):
-        np.random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
         play = np.full(num_arms, one / n, np.float32)
         gaps = np.zeros(num_arms, np.float32)
         totals = np.zeros(num_arms, np.float32)
