@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: the engine against its rivals, in turns; `--sweep`: its cost along one."""
+"""`python -m benchmarks`: the engine against its rivals, in turns, or its cost along a sweep."""
 
 import argparse
 import sys

@@ -208,11 +208,12 @@ def short_form(num_arms: int, num_rounds: int, num_games: int, repeats: int) -> 
     return race(contenders, num_games, num_rounds, repeats)[0]
 
 
-def report(timings: list[Timing]) -> str:
+def report(num_arms: int, timings: list[Timing]) -> str:
     """A table for the terminal."""
     ours = timings[0]
+    size = f"{num_arms:,} arms, {ours.rounds:,} rounds, {ours.games:,} seeds, float32"
     lines = [
-        f"Algorithm 1, adaptive exploration: {ours.rounds:,} rounds, {ours.games:,} seeds, float32",
+        f"Algorithm 1, adaptive exploration: {size}",
         f"{'':24}{'million rounds/s':>18}{'ours is faster by (range)':>28}{'compile':>11}",
     ]
     for timing in timings:

@@ -173,7 +173,7 @@ def bench(
     """Times the engine against the obvious JAX program, in turns, in a minute or less."""
     from sfmab_jax import bench as benchmark
 
-    print(benchmark.report(benchmark.short_form(arms, rounds, seeds, repeats)))
+    print(benchmark.report(arms, benchmark.short_form(arms, rounds, seeds, repeats)))
 
 
 @app.command("list")

@@ -13,14 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 #if defined(__AVX512F__)
-#include <immintrin.h>
 #define LANES 16
+#define NATIVE(name) _mm512_##name
+#define ANY(mask) _mm512_movepi32_mask((__m512i)(mask))
 #elif defined(__AVX2__)
-#include <immintrin.h>
 #define LANES 8
+#define NATIVE(name) _mm256_##name
+#define ANY(mask) _mm256_movemask_ps((__m256)(mask))
 #else
 #define LANES 4
+#define ANY(mask) ((mask)[0] | (mask)[1] | (mask)[2] | (mask)[3])
 #endif
 #define EACH_ARM for (int i = 0; i < ARMS; i++)
 
@@ -53,18 +59,13 @@ static inline vec all(float x) { return x - (vec){0}; }
 static inline vec where(ivec mask, vec x) { return (vec)(mask & (ivec)x); } /* 0 elsewhere */
 static inline vec size_of(vec x) { return (vec)((ivec)x & 0x7fffffff); }
 
-#if defined(__AVX512F__)
-static inline vec larger(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
-static inline vec smaller(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
-static inline int any(ivec mask) { return _mm512_movepi32_mask((__m512i)mask) != 0; }
-#elif defined(__AVX2__)
-static inline vec larger(vec a, vec b) { return (vec)_mm256_max_ps((__m256)a, (__m256)b); }
-static inline vec smaller(vec a, vec b) { return (vec)_mm256_min_ps((__m256)a, (__m256)b); }
-static inline int any(ivec mask) { return _mm256_movemask_ps((__m256)mask) != 0; }
+static inline int any(ivec mask) { return ANY(mask) != 0; }
+#ifdef NATIVE
+static inline vec larger(vec a, vec b) { return (vec)NATIVE(max_ps)(a, b); }
+static inline vec smaller(vec a, vec b) { return (vec)NATIVE(min_ps)(a, b); }
 #else
 static inline vec larger(vec a, vec b) { return where(a > b, a) + where(a <= b, b); }
 static inline vec smaller(vec a, vec b) { return where(a < b, a) + where(a >= b, b); }
-static inline int any(ivec mask) { return (mask[0] | mask[1] | mask[2] | mask[3]) != 0; }
 #endif
 
 /* Knuth's two-sum. */
@@ -75,6 +76,15 @@ static inline sum plus(sum total, vec x)
 #else
     vec a = total.value, value = a + x, b = value - a;
     return (sum){value, total.low + ((a - (value - b)) + (x - b))};
+#endif
+}
+
+static inline vec less(sum total, vec x)
+{
+#ifdef FREE
+    return total.value - x;
+#else
+    return (total.value - x) + total.low;
 #endif
 }
 
@@ -108,8 +118,7 @@ static inline void threefry(word k0, word k1, word c0, word *x0, word *x1)
     EVEN a += k0; b += k1 + 3;
     ODD a += k1; b += k2 + 4;
     EVEN a += k2; b += k0 + 5;
-    *x0 = a;
-    *x1 = b;
+    *x0 = a, *x1 = b;
 }
 
 static void begin(Games *g, uint32_t seed, uint32_t first_game)
@@ -136,9 +145,7 @@ static inline ivec draw(Games *g, const vec *mixed, uint32_t round)
     EACH_ARM running[i] = total = plus(total, mixed[i]);
 #ifdef FREE
     word x = g->key0;
-    x ^= x << 13;
-    x ^= x >> 17;
-    x ^= x << 5;
+    x ^= x << 13, x ^= x >> 17, x ^= x << 5;
     g->key0 = x;
     vec target = __builtin_convertvector((ivec)(x >> 8), vec) * 0x1p-24f * total.value;
     EACH_ARM passed -= running[i].value <= target;
@@ -263,13 +270,7 @@ static inline void play_round(Games *g, const float *losses, uint32_t round)
     EACH_ARM g->totals[i] = plus(g->totals[i], where(arm == i, estimate));
     vec lowest = g->totals[0].value;
     EACH_ARM lowest = smaller(lowest, g->totals[i].value);
-    EACH_ARM {
-        vec above = g->totals[i].value - lowest;
-#ifndef FREE
-        above += g->totals[i].low;
-#endif
-        g->gaps[i] = rate * above;
-    }
+    EACH_ARM g->gaps[i] = rate * less(g->totals[i], lowest);
     /* One Newton step from q towards the smaller rate. */
     g->mu = larger(kept * one_over_top + (1 - kept) / square, all(1));
     follow(g);
@@ -288,7 +289,7 @@ static void keep(const Games *g, int64_t first_game, int64_t num_games, int num_
 /* Plays games 0 to num_games - 1 on losses [num_rounds][ARMS].
  *
  * totals [num_games][num_checkpoints][2]: realised and conditional losses up to each checkpoint,
- * an increasing list of rounds that ends with the last. FREE: only the realised loss at the end. */
+ * an increasing list of rounds that ends with the last. FREE gives realised losses only. */
 void play(const float *losses, int32_t num_rounds, int64_t num_games, uint32_t seed,
           const int32_t *checkpoints, int32_t num_checkpoints, double *totals)
 {
@@ -299,11 +300,7 @@ void play(const float *losses, int32_t num_rounds, int64_t num_games, uint32_t s
 #pragma omp for schedule(dynamic)
         for (int64_t block = 0; block < num_blocks; block++) {
             begin(g, seed, (uint32_t)(block * LANES));
-#ifdef FREE
-            int slot = num_checkpoints - 1;
-#else
             int slot = 0;
-#endif
             for (int32_t round = 1; round <= num_rounds; round++) {
                 play_round(g, losses + (int64_t)(round - 1) * ARMS, (uint32_t)round);
                 if (round == checkpoints[slot])
