@@ -171,7 +171,7 @@ def vmap_scan_while_loop(losses: np.ndarray, num_games: int) -> Callable[[int], 
             key, draw = jax.random.split(key)
             mixed = (1 - exploration) * p + exploration / num_arms
             arm = jax.random.choice(draw, num_arms, p=mixed)
-            estimate = jnp.zeros(num_arms).at[arm].set(loss[arm] / mixed[arm])
+            estimate = jnp.zeros(num_arms, jnp.float32).at[arm].set(loss[arm] / mixed[arm])
             moved = 1 / p + rate * estimate
             q = normalise(moved - jnp.min(moved))
             ratio = q / p
@@ -185,9 +185,8 @@ def vmap_scan_while_loop(losses: np.ndarray, num_games: int) -> Callable[[int], 
             total = total + loss[arm]
             return (key, p, cumulative, rate, exploration, gaps, masses, total), None
 
-        zero = jnp.float32(0)
-        uniform = jnp.full(num_arms, 1 / num_arms)
-        start = (key, uniform, jnp.zeros(num_arms), jnp.float32(num_arms), jnp.float32(0.5))
+        zeros, zero = jnp.zeros(num_arms, jnp.float32), jnp.float32(0)
+        start = (key, zeros + 1 / num_arms, zeros, jnp.float32(num_arms), jnp.float32(0.5))
         return lax.scan(round_, (*start, zero, zero, zero), table)[0][-1]
 
     run = jax.jit(lambda key: jax.vmap(play)(jax.random.split(key, num_games)))

@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef FREE
+#define FREE 0
+#endif
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
@@ -71,21 +74,13 @@ static inline vec smaller(vec a, vec b) { return where(a < b, a) + where(a >= b,
 /* Knuth's two-sum. */
 static inline sum plus(sum total, vec x)
 {
-#ifdef FREE
-    return (sum){total.value + x, total.low};
-#else
     vec a = total.value, value = a + x, b = value - a;
-    return (sum){value, total.low + ((a - (value - b)) + (x - b))};
-#endif
+    return (sum){value, FREE ? total.low : total.low + ((a - (value - b)) + (x - b))};
 }
 
 static inline vec less(sum total, vec x)
 {
-#ifdef FREE
-    return total.value - x;
-#else
-    return (total.value - x) + total.low;
-#endif
+    return FREE ? total.value - x : (total.value - x) + total.low;
 }
 
 /* log x for normal x > 0, to about 1e-7: x = m 2^e, log m = 2 atanh((m - 1) / (m + 1)). */
@@ -143,21 +138,20 @@ static inline ivec draw(Games *g, const vec *mixed, uint32_t round)
     ivec passed = {0};
     sum running[ARMS], total = {{0}, {0}};
     EACH_ARM running[i] = total = plus(total, mixed[i]);
-#ifdef FREE
-    word x = g->key0;
-    x ^= x << 13, x ^= x >> 17, x ^= x << 5;
-    g->key0 = x;
-    vec target = __builtin_convertvector((ivec)(x >> 8), vec) * 0x1p-24f * total.value;
-    EACH_ARM passed -= running[i].value <= target;
-    (void)round;
-#else
-    word x0, x1;
-    threefry(g->key0, g->key1, round - (word){0}, &x0, &x1);
-    vec high = __builtin_convertvector((ivec)(x0 >> 8), vec) * 0x1p-24f;
-    vec low = __builtin_convertvector((ivec)((x0 & 0xff) << 14 | x1 >> 18), vec) * 0x1p-46f;
-    low += high * ((total.value - 1) + total.low); /* the sum is all but 1 */
-    EACH_ARM passed -= (running[i].value - high) + (running[i].low - low) <= 0;
-#endif
+    if (FREE) {
+        word x = g->key0;
+        x ^= x << 13, x ^= x >> 17, x ^= x << 5;
+        g->key0 = x;
+        vec target = __builtin_convertvector((ivec)(x >> 8), vec) * 0x1p-24f * total.value;
+        EACH_ARM passed -= running[i].value <= target;
+    } else {
+        word x0, x1;
+        threefry(g->key0, g->key1, round - (word){0}, &x0, &x1);
+        vec high = __builtin_convertvector((ivec)(x0 >> 8), vec) * 0x1p-24f;
+        vec low = __builtin_convertvector((ivec)((x0 & 0xff) << 14 | x1 >> 18), vec) * 0x1p-46f;
+        low += high * ((total.value - 1) + total.low); /* the sum is all but 1 */
+        EACH_ARM passed -= (running[i].value - high) + (running[i].low - low) <= 0;
+    }
     ivec past_end = passed >= ARMS;
     return passed + past_end;
 }
@@ -255,11 +249,11 @@ static inline void play_round(Games *g, const float *losses, uint32_t round)
     vec estimate = loss / chance, scaled = g->rate * estimate;
     EACH_ARM y[i] = where(arm == i, scaled);
     g->realised = plus(g->realised, loss);
-#ifndef FREE
-    vec advantage = {0};
-    EACH_ARM advantage += mixed[i] * (losses[i] - loss);
-    g->advantage = plus(g->advantage, advantage);
-#endif
+    if (!FREE) {
+        vec advantage = {0};
+        EACH_ARM advantage += mixed[i] * (losses[i] - loss);
+        g->advantage = plus(g->advantage, advantage);
+    }
     vec one_over_top, square, first_order = -play * play * scaled / g->play_square;
     vec gap = mixability(g, y, first_order, &one_over_top, &square);
     g->gap = plus(g->gap, gap / g->rate);
