@@ -10,7 +10,7 @@ from sfmab_jax.results import write_atomically
 
 __all__ = ["contest_figure", "save_figure", "sweep_figure"]
 
-_SCALES = ("arms", "seeds", "rounds")  # sweeps along a number
+_NUMBERS = ("arms", "seeds", "rounds")  # sweeps along a number, drawn as lines
 
 
 def contest_figure(records: list[dict[str, Any]]) -> Figure:
@@ -53,7 +53,7 @@ def sweep_figure(record: dict[str, Any]) -> Figure:
     middle = np.median(costs, axis=1)
     spread = np.abs(np.stack([costs.min(axis=1), costs.max(axis=1)]) - middle)
     memory = [row["peak_megabytes"] for row in rows]
-    if record["along"] in _SCALES:
+    if record["along"] in _NUMBERS:
         figure = Figure(figsize=(9, 3.6), layout="constrained")
         cost_axes, memory_axes = figure.subplots(1, 2)
         along = np.array([row[record["along"]] for row in rows], float)
@@ -65,7 +65,7 @@ def sweep_figure(record: dict[str, Any]) -> Figure:
             cost_axes.plot(along, line, color="0.6", linestyle="--", label="linear from n = 10")
             cost_axes.legend(frameon=False)
         memory_axes.plot(along, memory, marker="o")
-        memory_axes.set(ylabel="peak memory of the process, MB", ylim=(0, None))
+        memory_axes.set(ylabel="peak memory of the process, MB", ylim=(0, 1.15 * max(memory)))
         for axes in (cost_axes, memory_axes):
             axes.set(xscale="log", xlabel=f"number of {record['along']}")
             axes.grid(color="0.9")

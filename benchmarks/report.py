@@ -22,7 +22,7 @@ _CONTEST_HEAD = (
     "compile, s",
     "peak memory, MB",
 )
-_SWEEP_HEAD = ("", "ns per round (range)", "million rounds/s", "compile, s", "peak memory, MB")
+_SWEEP_HEAD = ("ns per round (range)", "million rounds/s", "compile, s", "peak memory, MB")
 
 
 def contest_record(
@@ -61,7 +61,12 @@ def sweep_record(sweep: Sweep, points: list[Point]) -> dict[str, Any]:
         }
         for point in points
     ]
-    return {"title": sweep.title, "along": sweep.along, "rows": rows}
+    return {
+        "title": sweep.title,
+        "along": sweep.along,
+        "compared": sweep.compared,
+        "rows": rows,
+    }
 
 
 def _figure(value: float | None, digits: int = 3) -> str:
@@ -73,14 +78,17 @@ def _figure(value: float | None, digits: int = 3) -> str:
     )
 
 
+def _spread(values) -> str:
+    return f"{_figure(min(values))} to {_figure(max(values))}"
+
+
 def _contest_rows(record: dict[str, Any]) -> Iterable[tuple[str, ...]]:
     for row in record["rows"]:
-        low, high = min(row["ratios"]), max(row["ratios"])
-        spread = f"{_figure(row['ratio_median'])} ({_figure(low)} to {_figure(high)})"
+        faster = f"{_figure(row['ratio_median'])} ({_spread(row['ratios'])})"
         yield (
             row["name"],
             _figure(row["million_rounds_per_second"]),
-            "1" if row is record["rows"][0] else spread,
+            "1" if row is record["rows"][0] else faster,
             f"{row['compile_seconds']:.1f}",
             "" if row["peak_megabytes"] is None else f"{row['peak_megabytes']:.0f}",
         )
@@ -90,9 +98,13 @@ def _sweep_rows(record: dict[str, Any]) -> Iterable[tuple[str, ...]]:
     for row in record["rows"]:
         cost = row["nanoseconds_per_round"]
         middle = float(np.median(cost))
+        # Cells take turns: what happened in one turn happened to all.
+        ratios = np.array(record["rows"][0]["nanoseconds_per_round"]) / cost
+        faster = f"{_figure(float(np.median(ratios)))} ({_spread(ratios)})"
         yield (
             row["label"],
-            f"{_figure(middle)} ({_figure(min(cost))} to {_figure(max(cost))})",
+            *((faster,) if record["compared"] else ()),
+            f"{_figure(middle)} ({_spread(cost)})",
             _figure(1e3 / middle),
             f"{row['compile_seconds']:.1f}",
             f"{row['peak_megabytes']:.0f}",
@@ -102,7 +114,8 @@ def _sweep_rows(record: dict[str, Any]) -> Iterable[tuple[str, ...]]:
 def _table(record: dict[str, Any]) -> list[tuple[str, ...]]:
     if "settings" in record:
         return [_CONTEST_HEAD, *_contest_rows(record)]
-    return [(record["along"], *_SWEEP_HEAD[1:]), *_sweep_rows(record)]
+    ratio = ("times as fast as the first (range)",) if record["compared"] else ()
+    return [(record["along"], *ratio, *_SWEEP_HEAD), *_sweep_rows(record)]
 
 
 def text_table(record: dict[str, Any]) -> str:

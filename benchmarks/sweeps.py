@@ -17,6 +17,7 @@ class Sweep(NamedTuple):
     title: str
     along: str  # what the cells differ in, as a label
     cells: dict[str, Cell]  # by the value of it
+    compared: bool = False  # with the first, which must be timed in the same turns
 
 
 class Point(NamedTuple):
@@ -103,7 +104,7 @@ def _rounds(quick: bool) -> Sweep:
 def _precision(quick: bool) -> Sweep:
     size = {"seeds": 1024, "rounds": 200} if quick else {"seeds": 8192}
     cells = {name: Cell(dtype=name, **size) for name in ("float32", "float64")}
-    return Sweep("float32 and float64", "dtype", cells)
+    return Sweep("float32 and float64", "dtype", cells, compared=True)
 
 
 def _devices(quick: bool) -> Sweep:
@@ -113,7 +114,7 @@ def _devices(quick: bool) -> Sweep:
         "1 device, 2 cores": Cell(devices=1, cores=2, **size),
         "2 devices, 2 cores": Cell(devices=2, cores=2, **size),
     }
-    return Sweep("Devices and cores", "devices", cells)
+    return Sweep("Devices and cores", "devices", cells, compared=True)
 
 
 def _strategies(quick: bool) -> Sweep:
@@ -131,7 +132,7 @@ def _certificates(quick: bool) -> Sweep:
         "off": Cell(certificate=False, **size),
         "on": Cell(certificate=True, **size),
     }
-    return Sweep("Certificates off and on", "certificates", cells)
+    return Sweep("Certificates off and on", "certificates", cells, compared=True)
 
 
 SWEEPS: dict[str, Callable[[bool], Sweep]] = {
