@@ -26,7 +26,10 @@ def contest_figure(records: list[dict[str, Any]]) -> Figure:
     for place, value in zip(places, speeds):
         speed.annotate(f" {value:.3g}", (value, place), va="center", fontsize=9)
     speed.set(xscale="log", xlabel="million rounds per second")
-    speed.set_yticks(places, [f"{row['name']}\n{record['title']}" for record, row in rows])
+    seeds = [record["rows"][0]["games"] for record, _ in rows]
+    labels = [f"{row['name']}\n{record['title']}, {s:,}" for (record, row), s in zip(rows, seeds)]
+    speed.set_yticks(places, labels)
+    speed.set_title("contender, strategy, seeds", loc="right", x=-0.02, fontsize=8)
     speed.tick_params(axis="y", labelsize=8)
     speed.margins(x=0.2)
     for place, (_, row), mine in zip(places, rows, ours):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.rivals.numpy_over_seeds import MOST_STEPS
 from sfmab_jax.bench import MissingRivalError
 
 __all__ = ["numba_prange"]
@@ -18,12 +19,14 @@ def numba_prange(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarr
         import numba
     except ImportError:
         raise MissingRivalError("Numba is not installed; pip install '.[bench]'") from None
+    # Without a test for zero at every division.
+    options = {"fastmath": True, "error_model": "numpy"}
     f32 = np.float32
     num_arms = losses.shape[1]
     n, one = f32(num_arms), f32(1)
     table = np.ascontiguousarray(losses, np.float32)
 
-    @numba.njit(fastmath=True, inline="always")
+    @numba.njit(**options, inline="always")
     def draw(play, exploration):
         target = f32(np.random.random())  # noqa: NPY002, what Numba has in parallel code
         running = f32(0)
@@ -33,10 +36,10 @@ def numba_prange(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarr
                 return i
         return num_arms - 1
 
-    @numba.njit(fastmath=True, inline="always")
+    @numba.njit(**options, inline="always")
     def mixability(play, arm, y, shift, floor):
         """eta M, the shift of the maximiser q = p / (1 + p (y + shift)), and sum q^2."""
-        while True:
+        for _ in range(MOST_STEPS):
             shift = max(shift, floor)
             excess, slope, size = f32(0), f32(0), f32(0)
             for i in range(num_arms):
@@ -58,10 +61,10 @@ def numba_prange(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarr
                 gap += z - np.log(one + z)
         return gap, shift, slope
 
-    @numba.njit(fastmath=True, inline="always")
+    @numba.njit(**options, inline="always")
     def follow(play, gaps, mu):
         """p = 1 / (gaps + mu) with sum p = 1; returns mu and sum p^2."""
-        while True:
+        for _ in range(MOST_STEPS):
             total, square = f32(0), f32(0)
             for i in range(num_arms):
                 play[i] = one / (gaps[i] + mu)
@@ -78,7 +81,7 @@ def numba_prange(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarr
             square += play[i] * play[i]
         return mu, square
 
-    @numba.njit(fastmath=True)
+    @numba.njit(**options)
     def game(losses, seed):
         np.random.seed(seed)  # noqa: NPY002
         play = np.full(num_arms, one / n, np.float32)
@@ -108,7 +111,7 @@ def numba_prange(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarr
             mu, square = follow(play, gaps, start)
         return realised
 
-    @numba.njit(parallel=True, fastmath=True)
+    @numba.njit(parallel=True, **options)
     def games(losses, seed):
         realised = np.empty(num_seeds)
         for s in numba.prange(num_seeds):

@@ -4,7 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["numpy_over_seeds"]
+__all__ = ["MOST_STEPS", "numpy_over_seeds"]
+
+# Never reached but where float32 sums over very many arms are too coarse to get there.
+MOST_STEPS = 30
 
 
 def numpy_over_seeds(losses: np.ndarray, num_games: int) -> Callable[[int], np.ndarray]:
@@ -47,11 +50,12 @@ def numpy_over_seeds(losses: np.ndarray, num_games: int) -> Callable[[int], np.n
 def _normalised(gaps: np.ndarray) -> np.ndarray:
     """1 / (x + mu) with sum 1 over the arms, by Newton until the last game is there."""
     mu = np.maximum(np.float32(1), len(gaps) - gaps.mean(axis=0))
-    while True:
+    for _ in range(MOST_STEPS):
         p = 1 / (gaps + mu)
         total = p.sum(axis=0)
         step = total * (total - 1) / np.einsum("ij,ij->j", p, p)
         mu = mu + step
         # A step squares the error: this one leaves it below float32's own.
         if np.all(np.abs(step) <= 2e-4 * mu):
-            return p - p * p * step
+            break
+    return p - p * p * step
