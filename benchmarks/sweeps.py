@@ -44,10 +44,10 @@ def run_sweep(sweep: Sweep, repeats: int, say: Callable[[str], None]) -> list[Po
 
 
 def _measured_in_turns(sweep: Sweep, labels: list[str], repeats: int, say) -> list[Point]:
-    children = {label: Child(sweep.cells[label]._asdict()) for label in labels}
-    firsts = {}
-    for label, child in children.items():
-        firsts[label] = child.play(0)["seconds"]
+    children, firsts = {}, {}
+    for label in labels:  # one compiles at a time
+        children[label] = Child(sweep.cells[label]._asdict())
+        firsts[label] = children[label].play(0)["seconds"]
         say(f"{sweep.along} {label}: first run {firsts[label]:.1f} s")
     seconds: dict[str, list[float]] = {label: [] for label in labels}
     peaks = {}
