@@ -78,10 +78,7 @@ static inline sum plus(sum total, vec x)
     return (sum){value, FREE ? total.low : total.low + ((a - (value - b)) + (x - b))};
 }
 
-static inline vec less(sum total, vec x)
-{
-    return FREE ? total.value - x : (total.value - x) + total.low;
-}
+static inline vec less(sum a, vec x) { return FREE ? a.value - x : (a.value - x) + a.low; }
 
 /* log x for normal x > 0, to about 1e-7: x = m 2^e, log m = 2 atanh((m - 1) / (m + 1)). */
 static inline vec logarithm(vec x)
@@ -120,11 +117,9 @@ static void begin(Games *g, uint32_t seed, uint32_t first_game)
 {
     memset(g, 0, sizeof *g);
     EACH_ARM g->play[i] = all(1.f / ARMS);
-    g->mu = g->rate = all(ARMS);
-    g->play_square = all(1.f / ARMS);
+    g->mu = g->rate = all(ARMS), g->play_square = all(1.f / ARMS);
     g->exploration = all(0.5f);
-    g->gap.value = all(1);
-    g->mass.value = all(2 * ARMS);
+    g->gap.value = all(1), g->mass.value = all(2 * ARMS);
     word game;
     for (int s = 0; s < LANES; s++)
         game[s] = first_game + s;
@@ -152,8 +147,7 @@ static inline ivec draw(Games *g, const vec *mixed, uint32_t round)
         low += high * ((total.value - 1) + total.low); /* the sum is all but 1 */
         EACH_ARM passed -= (running[i].value - high) + (running[i].low - low) <= 0;
     }
-    ivec past_end = passed >= ARMS;
-    return passed + past_end;
+    return passed + (passed >= ARMS); /* true is -1 */
 }
 
 /* eta M_t for an estimate y / eta: sup_q y.(p - q) - Breg(q || p).
