@@ -1,102 +1,111 @@
-"""`python -m benchmarks`: rounds per second, and ratios to the rivals, in one interleaved run."""
+"""`python -m benchmarks`: the engine against its rivals, in turns, or its cost along a sweep."""
 
 import argparse
-import json
-import platform
-import time
-from collections.abc import Callable
+import sys
 from pathlib import Path
+from typing import Any
 
-import jax
-import numpy as np
+from benchmarks.child import Child, contender_spec
+from benchmarks.contests import CONTESTS
+from benchmarks.machine import describe_in_words, describe_machine
+from benchmarks.plots import contest_figure, save_figure, sweep_figure
+from benchmarks.report import (
+    contest_record,
+    sweep_record,
+    text_table,
+    write_json,
+    write_readme,
+)
+from benchmarks.sweeps import SWEEPS, run_sweep
+from sfmab_jax.bench import Timing, race
 
-import sfmab_jax as sf
-from benchmarks.rivals import vmap_scan_while_loop
+HERE = Path(__file__).parent
 
 
-def engine(losses: np.ndarray, num_seeds: int) -> Callable[[int], np.ndarray]:
-    """sfmab_jax on the same table, with its 64 checkpoints, both regrets and the norms."""
-    bandit = sf.strategies.scale_free("adaptive")
+def main(arguments: list[str] | None = None) -> None:
+    options = _options(arguments)
+    machine = describe_machine()
+    _say(describe_in_words(machine))
+    options.output.mkdir(parents=True, exist_ok=True)
+    if options.sweep is None:
+        _contests(options, machine)
+    else:
+        for name in SWEEPS if options.sweep == "all" else (options.sweep,):
+            _sweep(name, options, machine)
+    if options.write_readme:
+        write_readme(HERE / "README.md", options.output)
+        print(f"Wrote {HERE / 'README.md'}")
 
-    def run(seed: int) -> np.ndarray:
-        result = sf.simulate(bandit, losses, num_seeds=num_seeds, seed=seed, progress=False)
-        return result.regret[0, :, -1] + result.norms.best[0, -1]
 
-    return run
-
-
-def main() -> None:
+def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--arms", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=4096)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks.json"))
-    options = parser.parse_args()
-    generator = np.random.default_rng(0)
-    losses = generator.uniform(-1, 1, (options.rounds, options.arms)).astype(np.float32)
-    losses[:, 0] -= 0.2
-    makers = {"sfmab_jax": engine, "vmap(scan(while_loop))": vmap_scan_while_loop}
-    contenders = {name: make(losses, options.seeds) for name, make in makers.items()}
-
-    first, means, errors = {}, {}, {}
-    for name, run in contenders.items():
-        start = time.perf_counter()
-        totals = run(0)
-        first[name] = time.perf_counter() - start
-        means[name] = totals.mean()
-        errors[name] = totals.std(ddof=1) / np.sqrt(len(totals))
-    ours = "sfmab_jax"
-    for name in contenders:
-        difference = abs(means[name] - means[ours])
-        allowed = 4 * np.hypot(errors[name], errors[ours])
-        if name != ours and difference > allowed:
-            raise SystemExit(
-                f"{name} plays another game: mean loss {means[name]:.3f} against "
-                f"{means[ours]:.3f}, more than 4 standard errors apart"
-            )
-
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for repeat in range(options.repeats):
-        for name, run in contenders.items():
-            start = time.perf_counter()
-            run(repeat + 1)
-            seconds[name].append(time.perf_counter() - start)
-
-    work = options.rounds * options.seeds
-    report = {
-        "machine": platform.processor() or platform.machine(),
-        "cores": len(jax.devices()) if jax.default_backend() != "cpu" else _cores(),
-        "jax": jax.__version__,
-        "arms": options.arms,
-        "rounds": options.rounds,
-        "seeds": options.seeds,
-        "repeats": options.repeats,
-        "contenders": {},
-    }
-    print(f"{options.arms} arms, {options.rounds} rounds, {options.seeds} seeds, adaptive, float32")
-    print(f"{'':24} {'million rounds/s':>16} {'ours is faster by':>24} {'first call':>11}")
-    for name in contenders:
-        ratios = np.array(seconds[name]) / np.array(seconds[ours])
-        speed = work / np.median(seconds[name]) / 1e6
-        spread = f"{np.median(ratios):.1f} ({ratios.min():.1f} to {ratios.max():.1f})"
-        print(f"{name:24} {speed:16.2f} {spread:>24} {first[name]:9.1f} s")
-        report["contenders"][name] = {
-            "million_rounds_per_second": speed,
-            "ratio_median": float(np.median(ratios)),
-            "ratios": ratios.tolist(),
-            "first_call_seconds": first[name],
-            "mean_loss": float(means[name]),
-            "standard_error": float(errors[name]),
-        }
-    options.output.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"Wrote {options.output}")
+    parser.add_argument("--arms", type=_positive, default=10)
+    parser.add_argument("--rounds", type=_positive, default=1000)
+    parser.add_argument(
+        "--seeds", type=_positive, nargs="+", default=[4096, 16384], help="one race for each"
+    )
+    parser.add_argument("--repeats", type=_positive, default=None, help="5; 3 in a sweep")
+    parser.add_argument("--sweep", choices=(*SWEEPS, "all"), help="instead of the rivals")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to try it out")
+    parser.add_argument("--output", type=Path, default=HERE / "results", help="a folder")
+    parser.add_argument(
+        "--write-readme", action="store_true", help="put the tables into benchmarks/README.md"
+    )
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.rounds, options.seeds = min(options.rounds, 100), [256]
+    return options
 
 
-def _cores() -> int:
-    import os
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive integer")
+    return number
 
-    return os.cpu_count() or 1
+
+def _contests(options: argparse.Namespace, machine: dict[str, str]) -> None:
+    records = []
+    for name in CONTESTS:
+        # The packages are far behind at any number of seeds.
+        for seeds in options.seeds if name == "algorithm_1" else options.seeds[:1]:
+            records.append(_contest(name, seeds, options))
+            print(text_table(records[-1]), end="\n\n", flush=True)
+    write_json(options.output / "contests.json", machine, records)
+    save_figure(contest_figure(records), options.output / "contests.png")
+    print(f"Wrote contests.json and contests.png to {options.output}")
+
+
+def _contest(name: str, seeds: int, options: argparse.Namespace) -> dict[str, Any]:
+    contest = CONTESTS[name](options.arms, options.rounds)
+    repeats = options.repeats or 5
+    _say(f"{contest.title}, {seeds:,} seeds")
+    timings, skipped = race(contest.contenders, seeds, options.rounds, repeats)
+    peaks = {timing.name: _peak(name, timing, options) for timing in timings}
+    settings = (
+        f"{options.arms} arms, {options.rounds:,} rounds, {seeds:,} seeds, float32, {repeats} turns"
+    )
+    return contest_record(contest.title, settings, timings, peaks, skipped)
+
+
+def _peak(contest: str, timing: Timing, options: argparse.Namespace) -> float:
+    child = Child(contender_spec(contest, timing.name, options.arms, options.rounds, timing.games))
+    peak = child.play(0)["peak_megabytes"]
+    child.close()
+    return peak
+
+
+def _sweep(name: str, options: argparse.Namespace, machine: dict[str, str]) -> None:
+    sweep = SWEEPS[name](options.quick)
+    record = sweep_record(sweep, run_sweep(sweep, options.repeats or 3, _say))
+    print(text_table(record), end="\n\n", flush=True)
+    write_json(options.output / f"sweep_{name}.json", machine, [record])
+    save_figure(sweep_figure(record), options.output / f"sweep_{name}.png")
+    print(f"Wrote sweep_{name}.json and sweep_{name}.png to {options.output}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command line: `sfmab run`, `study`, `losses`, `verify` and `list`."""
+"""The command line: `sfmab run`, `study`, `losses`, `verify`, `bench` and `list`."""
 
 import csv
 import inspect
@@ -155,6 +155,25 @@ def verify(
     if not report.green:
         print("sfmab: a claim failed; see FAILS in the table", file=sys.stderr)
         raise typer.Exit(1)
+
+
+@app.command()
+def bench(
+    arms: Annotated[int, typer.Option(parser=_integer, metavar="N", help="Number of arms n.")] = 10,
+    rounds: Annotated[
+        int, typer.Option(parser=_integer, metavar="N", help="Number of rounds T.")
+    ] = 1000,
+    seeds: Annotated[
+        int, typer.Option(parser=_integer, metavar="N", help="Games in each run, at least 2.")
+    ] = 4096,
+    repeats: Annotated[
+        int, typer.Option(parser=_integer, metavar="N", help="Turns that each program takes.")
+    ] = 5,
+) -> None:
+    """Times the engine against the obvious JAX program, in turns, in a minute or less."""
+    from sfmab_jax import bench as benchmark
+
+    print(benchmark.report(arms, benchmark.short_form(arms, rounds, seeds, repeats)))
 
 
 @app.command("list")

@@ -1,0 +1,63 @@
+"""SMPyBandits' Tsallis-INF, one game at a time."""
+
+import importlib.util
+import sys
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from sfmab_jax.bench import MissingRivalError
+
+__all__ = ["smpybandits_tsallis_inf"]
+
+
+def smpybandits_tsallis_inf(losses: np.ndarray, num_games: int) -> Callable[[int], np.ndarray]:
+    """Its TsallisInf policy as published: a function of the seed, giving the total losses [games].
+
+    It plays each arm once at first and weights a loss by the law after an Exp3 step; the mean
+    regret is nevertheless that of Tsallis-INF up to what some games can show.
+    """
+    policy_of = _policy()
+    rows = losses.astype(np.float64)
+
+    def run(seed: int) -> np.ndarray:
+        np.random.seed(seed)  # noqa: NPY002, it draws from NumPy's global generator
+        with warnings.catch_warnings():
+            # Its minimiser leaves the domain of the objective now and then.
+            warnings.simplefilter("ignore")
+            return np.array([_game(policy_of(rows.shape[1]), rows) for _ in range(num_games)])
+
+    return run
+
+
+def _game(policy, losses: np.ndarray) -> float:
+    policy.startGame()
+    total = 0.0
+    for row in losses:
+        arm = policy.choice()
+        policy.getReward(arm, 1 - row[arm])
+        total += row[arm]
+    return total
+
+
+@cache
+def _policy():
+    """The class, from its own file: the package's __init__ fails with SciPy 1.14 and later."""
+    found = importlib.util.find_spec("SMPyBandits")
+    if found is None or found.origin is None:
+        raise MissingRivalError("SMPyBandits is not installed; pip install '.[bench]'")
+    root = Path(found.origin).parent
+    for name, place in (("SMPyBandits", root), ("SMPyBandits.Policies", root / "Policies")):
+        if name not in sys.modules:
+            package = ModuleType(name)
+            package.__path__ = [str(place)]
+            sys.modules[name] = package
+    try:
+        from SMPyBandits.Policies.TsallisInf import TsallisInf
+    except ImportError as error:
+        raise MissingRivalError(f"SMPyBandits cannot be imported: {error}") from None
+    return TsallisInf
