@@ -19,7 +19,7 @@ from jax import Array, lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 
-from sfmab_jax.base import Bandit, BanditState
+from sfmab_jax.base import Bandit, BanditState, with_static_functions
 from sfmab_jax.certificate import Watch
 from sfmab_jax.draw import draw_arm
 from sfmab_jax.floating import Sum, add
@@ -38,7 +38,8 @@ from sfmab_jax.kernel_arrays import (
     store,
     whole_spec,
 )
-from sfmab_jax.kernel_lanes import padded_shape, run_tape, unsupported_operation
+from sfmab_jax.kernel_lanes import run_tape, unsupported_operation
+from sfmab_jax.kernel_operations import padded_shape
 from sfmab_jax.rounds import Block, checkpoint_slots, play_game, to_lanes
 from sfmab_jax.tape import Tape, hoisted, tape_of
 
@@ -88,7 +89,7 @@ def play_chunk_fused(
     window: int,
     platform: str,
 ) -> Block:
-    """`rounds.play_chunk` as a kernel for ``platform``: "cuda", "rocm", "tpu" or "cpu"."""
+    """`rounds.play_chunk` as a kernel for ``platform``: "gpu", "tpu" or "cpu"."""
     width = game_keys.shape[-1]
     num_arms = losses.shape[1]
     # On CPU one tile, as the scan engine has: vectors of another length may round differently.
@@ -174,13 +175,16 @@ def _merged(block: Block, after: Carried, rows: Rows, here: Array) -> Block:
 
 
 def _compiler_params(platform: str) -> Any:
-    return plgpu.CompilerParams(num_warps=4) if platform in ("cuda", "rocm") else None
+    return plgpu.CompilerParams(num_warps=4) if platform == "gpu" else None
 
 
-def check_fusible(bandit: Bandit, record, watch, num_arms: int, dtype, name: str) -> None:
-    """Raises ValueError if a round of this strategy has an operation that kernels have not."""
+def check_fusible(name: str, bandit: Bandit, record, watch, num_arms: int, dtype, device) -> None:
+    """Raises ValueError if kernels on this device cannot play a round of this strategy."""
+    if device.platform == "tpu" and dtype == np.float64:
+        raise ValueError("dtype is float64, which kernels on TPU do not have; use engine='scan'")
+    bandit, record = with_static_functions((bandit, record))
     state = jax.eval_shape(lambda: bandit.init(num_arms, dtype, 1.0))
-    zero = jax.ShapeDtypeStruct((), dtype)
+    zero: Any = jax.ShapeDtypeStruct((), dtype)
     watched = () if watch is None else jax.eval_shape(watch.init, state)
     carried = Carried(state, Sum(zero, zero), Sum(zero, zero), watched)
     one_lane = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape, 1), x.dtype), carried)

@@ -14,7 +14,7 @@ from jax import Array
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from sfmab_jax.kernel_lanes import padded_shape
+from sfmab_jax.kernel_operations import padded_shape
 
 __all__ = [
     "PackedNumber",
