@@ -16,7 +16,6 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from sfmab_jax.base import Bandit
 from sfmab_jax.certificate import Watch
 from sfmab_jax.feed import Feed
-from sfmab_jax.fused import play_chunk_fused
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.norms import Norms, begin_measure, measure_chunk, norms_from_rows
 from sfmab_jax.random_bits import game_key
@@ -116,6 +115,8 @@ def _compiled_play(devices: tuple, engine: str) -> Callable:
     """The engine compiled, its lanes split evenly over the devices if there are several."""
     play: Callable = play_chunk
     if engine == "fused":
+        from sfmab_jax.fused import play_chunk_fused  # Pallas takes its time to import
+
         play = partial(play_chunk_fused, platform=devices[0].platform)
     if len(devices) > 1:
         mesh = Mesh(np.array(devices), ("lanes",), axis_types=(AxisType.Auto,))

@@ -20,7 +20,6 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 
 from sfmab_jax.base import Bandit, BanditState, with_static_functions
-from sfmab_jax.certificate import Watch
 from sfmab_jax.draw import draw_arm
 from sfmab_jax.floating import Sum, add
 from sfmab_jax.kernel_arrays import (
@@ -52,7 +51,6 @@ class Carried(NamedTuple):
     bandit: BanditState
     realised: Sum
     advantage: Sum
-    watched: Any
 
 
 class Rows(NamedTuple):
@@ -60,7 +58,6 @@ class Rows(NamedTuple):
 
     totals: Any
     records: Any
-    watch_rows: Any
 
 
 def tile_width(num_arms: int, platform: str) -> int:
@@ -77,7 +74,7 @@ def tile_width(num_arms: int, platform: str) -> int:
 def play_chunk_fused(
     bandit: Bandit,
     record: Callable[[BanditState], Any] | None,
-    watch: Watch | None,
+    watch: None,
     losses: Array,
     block: Block,
     game_keys: Array,
@@ -94,8 +91,8 @@ def play_chunk_fused(
     num_arms = losses.shape[1]
     # On CPU one tile, as the scan engine has: vectors of another length may round differently.
     tile = width if platform == "cpu" else min(width, tile_width(num_arms, platform))
-    carried = Carried(block.bandit, block.realised, block.advantage, block.watched)
-    tape, shared, (_, kept) = _tape(bandit, record, watch, carried, num_arms)
+    carried = Carried(block.bandit, block.realised, block.advantage)
+    tape, shared, (_, kept) = _tape(bandit, record, carried, num_arms)
     rounds = first_round + jnp.arange(len(losses), dtype=jnp.int32)
     if losses.shape[-1] > 1:
         losses = to_lanes(losses, lane_sequence)
@@ -165,12 +162,10 @@ def _merged(block: Block, after: Carried, rows: Rows, here: Array) -> Block:
         return jnp.where(here.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
     totals = jnp.stack(rows.totals, axis=1)
-    return Block(
-        *after[:3],
+    return block._replace(
+        **after._asdict(),
         totals=take(totals, block.totals),
         records=jax.tree.map(take, rows.records, block.records),
-        watched=after.watched,
-        watch_rows=jax.tree.map(take, rows.watch_rows, block.watch_rows),
     )
 
 
@@ -178,17 +173,16 @@ def _compiler_params(platform: str) -> Any:
     return plgpu.CompilerParams(num_warps=4) if platform == "gpu" else None
 
 
-def check_fusible(name: str, bandit: Bandit, record, watch, num_arms: int, dtype, device) -> None:
+def check_fusible(name: str, bandit: Bandit, record, num_arms: int, dtype, device) -> None:
     """Raises ValueError if kernels on this device cannot play a round of this strategy."""
     if device.platform == "tpu" and dtype == np.float64:
         raise ValueError("dtype is float64, which kernels on TPU do not have; use engine='scan'")
     bandit, record = with_static_functions((bandit, record))
     state = jax.eval_shape(lambda: bandit.init(num_arms, dtype, 1.0))
     zero: Any = jax.ShapeDtypeStruct((), dtype)
-    watched = () if watch is None else jax.eval_shape(watch.init, state)
-    carried = Carried(state, Sum(zero, zero), Sum(zero, zero), watched)
+    carried = Carried(state, Sum(zero, zero), Sum(zero, zero))
     one_lane = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape, 1), x.dtype), carried)
-    tape, _, _ = _tape(bandit, record, watch, one_lane, num_arms)
+    tape, _, _ = _tape(bandit, record, one_lane, num_arms)
     operation = unsupported_operation(tape.operations)
     if operation is not None:
         raise ValueError(
@@ -197,16 +191,16 @@ def check_fusible(name: str, bandit: Bandit, record, watch, num_arms: int, dtype
         )
 
 
-def _tape(bandit, record, watch, carried: Carried, num_arms: int):
+def _tape(bandit, record, carried: Carried, num_arms: int):
     """The operations of a round of one game, the values handed to them, and the results' shapes."""
 
     def one_round(carried: Carried, key: Array, losses: Array, round_: Array):
-        state, loss, advantage, watched, row = play_game(
-            bandit, watch, round_, carried.bandit, key, losses, carried.watched, _draw_padded
+        state, loss, advantage, _, _ = play_game(
+            bandit, None, round_, carried.bandit, key, losses, (), _draw_padded
         )
         realised, advantage = add(carried.realised, loss), add(carried.advantage, advantage)
-        kept = Rows((*realised, *advantage), () if record is None else record(state), row)
-        return Carried(state, realised, advantage, watched), kept
+        kept = Rows((*realised, *advantage), () if record is None else record(state))
+        return Carried(state, realised, advantage), kept
 
     one_game = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[:-1], x.dtype), carried)
     losses = jax.ShapeDtypeStruct((num_arms,), carried.realised.value.dtype)

@@ -14,7 +14,6 @@ from sfmab_jax.base import Bandit, BanditState, feedback_of, with_static_functio
 from sfmab_jax.certificate import Certificate, certificate_from_rows, watch
 from sfmab_jax.checks import check_integer
 from sfmab_jax.engine import Games, measure_losses, play_games
-from sfmab_jax.fused import check_fusible
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.losses.base import MOST_ROUNDS
 from sfmab_jax.norms import Norms
@@ -102,6 +101,8 @@ def simulate(
     chosen = _checked_devices(devices)
     if engine not in ("scan", "fused"):
         raise ValueError(f"engine is {engine!r}; choose 'scan' or 'fused'")
+    if certificate and engine == "fused":
+        raise ValueError("certificate=True needs engine='scan'; the fused engine follows none")
     if chunk_rounds is None:
         chunk_rounds = chunk_rounds_for(sequence.num_arms, rounds, chosen[0], engine)
     games = Games(
@@ -122,8 +123,10 @@ def simulate(
         raise ValueError(f"record is {record!r}; give a function of the bandit's state, or None")
     watches = {name: watch(bandit) if certificate else None for name, bandit in named.items()}
     if engine == "fused":
+        from sfmab_jax.fused import check_fusible  # Pallas takes its time to import
+
         for name, bandit in named.items():
-            check_fusible(name, bandit, record, watches[name], sequence.num_arms, dtype, chosen[0])
+            check_fusible(name, bandit, record, sequence.num_arms, dtype, chosen[0])
     one = isinstance(strategies, Bandit)
     return _simulate(games, named, record, watches, progress, one)
 
