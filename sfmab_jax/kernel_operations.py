@@ -44,7 +44,7 @@ def has_rule(eqn) -> bool:
 
 
 def _slices_one_axis(shape, out) -> bool:
-    """Single rows, or from the start on: all else would move rows."""
+    """Whether one row is taken, or all: anything else would move rows."""
     return sum(a != b for a, b in zip(shape, out)) <= 1 and all(
         b in (1, a) for a, b in zip(shape, out)
     )
@@ -163,7 +163,16 @@ def _pad(eqn, width: int, x: Array, filling: Array) -> Array:
 
 
 def _concatenate(eqn, width: int, *pieces: Array) -> Array:
-    axis = eqn.params["dimension"]
+    return _joined(eqn, width, pieces, eqn.params["dimension"])
+
+
+def _stack(eqn, width: int, *pieces: Array) -> Array:
+    axis = eqn.params["axis"]
+    return _joined(eqn, width, [jnp.expand_dims(piece, axis) for piece in pieces], axis)
+
+
+def _joined(eqn, width: int, pieces: Sequence[Array], axis: int) -> Array:
+    """Pieces of one row each, side by side."""
     target = (*padded_shape(eqn.outvars[0].aval.shape), width)
     joined = jnp.broadcast_to(pieces[0], target)
     for place, piece in enumerate(pieces[1:], 1):
@@ -203,5 +212,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "reshape": _reshape,
     "slice": _slice,
     "squeeze": _reshape,
+    "stack": _stack,
     "transpose": lambda eqn, width, x: jnp.transpose(x, (*eqn.params["permutation"], x.ndim - 1)),
 }
