@@ -87,20 +87,14 @@ def test_records():
         np.testing.assert_allclose(one, other, rtol=1e-10)
 
 
-def test_float32():
-    table = gaussian_table(1, 100, 10)
-    scan, fused = both_engines(sf.strategies.scale_free(), table, dtype="float32")
+def test_float32_and_a_game_alone_in_other_chunks():
+    losses = gaussian_table(1, 100, 10)
+    bandit = sf.strategies.scale_free()
+    scan, fused = both_engines(bandit, losses, dtype="float32", num_seeds=5)
     assert_close(scan, fused, "float32")
-
-
-def test_a_game_is_the_same_alone_and_in_any_chunks():
-    losses = gaussian_table(1, 40, 4)
-    run = {"dtype": "float32", "engine": "fused", "checkpoints": [7, 40]}
-    many = sf.simulate(sf.strategies.scale_free(), losses, num_seeds=5, **run)
-    alone = sf.simulate(
-        sf.strategies.scale_free(), losses, num_seeds=1, first_seed=3, chunk_rounds=16, **run
-    )
-    np.testing.assert_array_equal(many.regret[:, 3:4], alone.regret)
+    options = {"dtype": "float32", "checkpoints": 12, "chunk_rounds": 16, "engine": "fused"}
+    alone = sf.simulate(bandit, losses, num_seeds=1, first_seed=3, **options)
+    np.testing.assert_array_equal(fused.regret[:, 3:4], alone.regret)
 
 
 def test_what_kernels_cannot_do_is_refused():
