@@ -23,6 +23,9 @@ from sfmab_jax.tape import Known, Operation, Tape, tape_of_jaxpr
 
 __all__ = ["run_tape", "unsupported_operation"]
 
+# Loops, and the functions they hold.
+_LOOPS = {"scan": ("jaxpr",), "while": ("cond_jaxpr", "body_jaxpr")}
+
 Value = tuple[Any, bool]  # and whether it has lanes; without them it is one number
 
 
@@ -51,11 +54,12 @@ def unsupported_operation(operations: Sequence[Operation]) -> str | None:
     """The name of an operation, with its shapes, that kernels do not have here; or None."""
     for eqn, _, _ in operations:
         name = eqn.primitive.name
-        if name == "scan":
-            found = unsupported_operation(tape_of_jaxpr(eqn.params["jaxpr"].jaxpr).operations)
-            found = "scan in reverse" if eqn.params["reverse"] else found
-            if found is not None:
-                return found
+        if name in _LOOPS:
+            inner = [tape_of_jaxpr(eqn.params[part].jaxpr) for part in _LOOPS[name]]
+            found = [unsupported_operation(tape.operations) for tape in inner]
+            found.append("scan in reverse" if eqn.params.get("reverse") else None)
+            if any(found):
+                return next(filter(None, found))
         elif name not in ELEMENTWISE and not has_rule(eqn):
             shapes = ", ".join(str(list(var.aval.shape)) for var in eqn.invars)
             return f"{name} of {shapes}"
@@ -69,6 +73,8 @@ def _apply(eqn, values, flags, width: int, platform: str) -> list[Value]:
     out = eqn.outvars[0].aval.shape
     if name == "scan":
         return _scan(eqn, values, flags, width, platform)
+    if name == "while":
+        return _while(eqn, values, flags, width, platform)
     if not any(flags) and out == () and not any(shapes):
         return [(bind_of(eqn)(*values), False)]
     if name in ELEMENTWISE:
@@ -110,3 +116,46 @@ def _scan(eqn, values, flags, width: int, platform: str) -> list[Value]:
     length = eqn.params["length"]
     carry, made = lax.fori_loop(jnp.int32(0), jnp.int32(length), body, (list(carry), made))
     return [(value, True) for value in (*carry, *made)]
+
+
+def _while(eqn, values, flags, width: int, platform: str) -> list[Value]:
+    """A while loop that runs until every lane is done; lanes that are done stay as they are."""
+    num_first = eqn.params["cond_nconsts"]
+    num_consts = num_first + eqn.params["body_nconsts"]
+    shapes = [var.aval.shape for var in eqn.invars[num_consts:]]
+    consts = list(zip(values, flags))[:num_consts]
+    carry = [
+        _spread(x, f, shape, width)
+        for x, f, shape in zip(values[num_consts:], flags[num_consts:], shapes, strict=True)
+    ]
+    kinds = [x.dtype for x in carry]
+
+    def run(part: str, consts: list[Value], carry) -> list[Any]:
+        tape = tape_of_jaxpr(eqn.params[part].jaxpr)
+        given = [*consts, *((x, True) for x in carry)]
+        return run_tape(tape, dict(zip(tape.inputs, given, strict=True)), width, platform)
+
+    # Truth values are carried as integers, which loops on all devices can do.
+    def carried(carry) -> list[Array]:
+        return [x.astype(jnp.int32) if x.dtype == jnp.bool_ else x for x in carry]
+
+    def true_again(carry) -> list[Array]:
+        return [x != 0 if kind == jnp.bool_ else x for x, kind in zip(carry, kinds, strict=True)]
+
+    def goes_on(carry) -> Array:
+        return run("cond_jaxpr", consts[:num_first], carry)[0]
+
+    def any_lane(carry):
+        return jnp.max(goes_on(true_again(carry)).astype(jnp.float32)) > 0
+
+    def body(carry):
+        old = true_again(carry)
+        new = run("body_jaxpr", consts[num_first:], old)
+        going = goes_on(old)
+        return carried(
+            jnp.where(jnp.broadcast_to(going, after.shape), after, before)
+            for after, before in zip(new, old, strict=True)
+        )
+
+    done = lax.while_loop(any_lane, body, carried(carry))
+    return [(value, True) for value in true_again(done)]

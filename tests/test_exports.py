@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import export
+from jax import export, lax
+from jax.tree_util import Partial
 
 import sfmab_jax as sf
 from sfmab_jax.base import told_rounds, with_static_functions
@@ -145,8 +146,17 @@ def test_every_strategy_fused(name):
     lower_fused(bandit, 5, "tpu")
 
 
-def lower_fused(bandit, num_arms, platform):
-    arguments = arguments_of_a_chunk(bandit, num_arms, num_sequences=3)
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_loop_of_unknown_length_fused(platform):
+    def halvings(state):
+        start = (jnp.max(state.full_information.play), jnp.int32(0))
+        return lax.while_loop(lambda x: x[0] > 0.01, lambda x: (x[0] / 2, x[1] + 1), start)
+
+    lower_fused(sf.strategies.scale_free(), 5, platform, Partial(halvings))
+
+
+def lower_fused(bandit, num_arms, platform, record=None):
+    arguments = arguments_of_a_chunk(bandit, num_arms, num_sequences=3, record=record)
     kind = "tpu" if platform == "tpu" else "gpu"
     play = partial(play_chunk_fused, window=WINDOW, platform=kind)
     assert_device_only(lowered_text(play, arguments, platform), kernel=True)

@@ -25,6 +25,16 @@ def grouped(x, y):
     return lax.scan(lambda s, row: (s + row, None), jnp.zeros(4, x.dtype), members)[0] + y
 
 
+def until(x, y):
+    """A loop that ends at another step in each lane, with a truth value carried."""
+
+    def step(carry):
+        v, _, steps = carry
+        return v * 2 + jnp.max(x), v < 40, steps + 1
+
+    return lax.while_loop(lambda carry: carry[1], step, (y, y > 0.6, jnp.int32(0)))
+
+
 FUNCTIONS = {
     "elementwise": lambda x, y: jnp.where(x > y, jnp.exp(x) / y, -x),
     "sum": lambda x, y: jnp.sum(x) * y,
@@ -37,6 +47,7 @@ FUNCTIONS = {
     "running": running,
     "grouped": grouped,
     "loop": lambda x, y: lax.fori_loop(0, 4, lambda i, v: v + jnp.sum(x / v), y),
+    "until": until,
     "called": lambda x, y: jax.jit(lambda v: jnp.clip(v, -1.0, 1.0))(x) * y,
     "two axes": lambda x, y: jnp.sum(x[:, None] * jnp.arange(3.0, dtype=x.dtype)[None] * y, axis=0),
 }
@@ -102,7 +113,7 @@ def test_parameters_are_worked_out_before():
         (lambda x, y: jnp.sort(x), "sort"),
         (lambda x, y: x[1:4], "slice"),
         (lambda x, y: x[:4].reshape(2, 2), "slice"),
-        (lambda x, y: lax.while_loop(lambda v: v < 3, lambda v: v + 1, y), "while"),
+        (lambda x, y: lax.while_loop(lambda v: v < 3, lambda v: v + jnp.sort(x)[0], y), "sort"),
         (lambda x, y: lax.scan(lambda s, v: (s + jnp.sort(x)[0], v), y, x)[0], "sort"),
     ],
 )
