@@ -213,5 +213,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "slice": _slice,
     "squeeze": _reshape,
     "stack": _stack,
+    "stop_gradient": lambda eqn, width, x: x,
     "transpose": lambda eqn, width, x: jnp.transpose(x, (*eqn.params["permutation"], x.ndim - 1)),
 }

@@ -48,6 +48,7 @@ FUNCTIONS = {
     "grouped": grouped,
     "loop": lambda x, y: lax.fori_loop(0, 4, lambda i, v: v + jnp.sum(x / v), y),
     "until": until,
+    "without gradient": lambda x, y: lax.stop_gradient(x) * y,
     "called": lambda x, y: jax.jit(lambda v: jnp.clip(v, -1.0, 1.0))(x) * y,
     "two axes": lambda x, y: jnp.sum(x[:, None] * jnp.arange(3.0, dtype=x.dtype)[None] * y, axis=0),
 }
