@@ -56,16 +56,12 @@ def test_it_plays_the_games_of_the_scan_engine(exploration, num_arms, num_rounds
     )
 
 
-@pytest.mark.parametrize("name", ["tsallis_inf_rv", "ahb", "ucb1"])
+@pytest.mark.parametrize("name", ["tsallis_inf_rv", "ucb1", "ada_ftrl_log_barrier"])
 def test_it_plays_other_strategies(name):
+    """The last is shown the losses of all arms."""
     factory = STRATEGIES[name]
     bandit = factory(**told_rounds(factory, 40))
     assert_close(*both_engines(bandit, sf.losses.bernoulli(num_arms=5), num_rounds=40))
-
-
-def test_losses_of_all_arms_shown():
-    bandit = sf.strategies.ada_ftrl_log_barrier()
-    assert_close(*both_engines(bandit, sf.losses.gaussian(num_arms=3), num_rounds=30))
 
 
 def test_records():
