@@ -59,6 +59,8 @@ def _grouped(probabilities: Array) -> tuple[Array, Sum, Sum]:
     num_arms = len(probabilities)
     # At least two groups: the sum over groups then keeps XLA from redoing the draw for each arm.
     size = -(-num_arms // 2) if num_arms <= _UNROLLED else math.isqrt(num_arms - 1) + 1
+    if num_arms.bit_count() == 1:  # then groups of a power of two, as in kernels
+        size = 1 << (size - 1).bit_length()
     num_groups = -(-num_arms // size)
     filled = jnp.pad(probabilities, (0, num_groups * size - num_arms))
     members = filled.reshape(num_groups, size).T

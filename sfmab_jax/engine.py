@@ -19,15 +19,14 @@ from sfmab_jax.feed import Feed
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.norms import Norms, begin_measure, measure_chunk, norms_from_rows
 from sfmab_jax.random_bits import game_key
-from sfmab_jax.rounds import Block, begin_block, block_width, play_chunk
+from sfmab_jax.rounds import Block, begin_block, play_chunk
+from sfmab_jax.sizes import games_per_device
 
-__all__ = ["Games", "GamesPlayed", "chunk_rounds_for", "measure_losses", "play_games"]
+__all__ = ["Games", "GamesPlayed", "measure_losses", "play_games"]
 
 # Rounds whose losses are handed to the games together, and the most losses for that.
 _WINDOW = 16
 _WINDOW_LOSSES = 2**18
-# A chunk is about this many numbers of state touched: some tenths of a second.
-_CHUNK_WORK = 2**24
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,20 @@ class Games:
     unit: float  # a power of two; losses are counted in it
     chunk_rounds: int
     devices: tuple[Any, ...]
+    engine: str  # "scan" or "fused"
 
     @property
     def num_games(self) -> int:
         return self.num_sequences * self.num_seeds
 
     @property
+    def width(self) -> int:
+        """Games of a block on each device."""
+        return games_per_device(self.losses.num_arms, self.devices[0])
+
+    @property
     def block_games(self) -> int:
-        return block_width(self.losses.num_arms) * len(self.devices)
+        return self.width * len(self.devices)
 
     @property
     def num_blocks(self) -> int:
@@ -82,12 +87,6 @@ class Games:
         )
 
 
-def chunk_rounds_for(num_arms: int, num_rounds: int) -> int:
-    """Rounds in one call of the compiled program."""
-    work = 2 ** int(np.log2(_CHUNK_WORK / (num_arms * block_width(num_arms))))
-    return int(min(np.clip(work, _WINDOW, 4096), -(-num_rounds // _WINDOW) * _WINDOW))
-
-
 _begin_block = jax.jit(
     begin_block, static_argnames=("num_arms", "width", "num_checkpoints", "dtype")
 )
@@ -97,20 +96,24 @@ _begin_measure = jax.jit(
 
 
 @cache
-def _compiled_play(devices: tuple) -> Callable:
-    """`play_chunk` compiled, its lanes split evenly over the devices if there are several."""
+def _compiled_play(devices: tuple, engine: str) -> Callable:
+    """The engine compiled, its lanes split evenly over the devices if there are several."""
+    platform = devices[0].platform
     mesh = Mesh(np.array(devices), ("lanes",), axis_types=(AxisType.Auto,))
+    wrap = partial(_sharded, mesh) if len(devices) > 1 else lambda play: play
+    static, donated = ("window",), ("block",)
+    if engine == "fused":
+        from sfmab_jax.fused import play_chunk_fused  # Pallas takes its time to import
+
+        play = wrap(partial(play_chunk_fused, platform=platform))
+        return jax.jit(play, static_argnames=static, donate_argnames=donated)
     return jit_loop(
-        play_chunk,
-        devices[0].platform,
-        wrap=partial(_sharded, mesh) if len(devices) > 1 else lambda play: play,
-        static_argnames=("window",),
-        donate_argnames=("block",),
+        play_chunk, platform, wrap=wrap, static_argnames=static, donate_argnames=donated
     )
 
 
 def _sharded(mesh: Mesh, play: Callable) -> Callable:
-    """`play_chunk` with every device playing its own lanes."""
+    """``play`` with every device playing its own lanes."""
     everywhere = PartitionSpec()
 
     def by_lane(tree):
@@ -163,7 +166,7 @@ def play_games(
     stop: threading.Event,
 ) -> GamesPlayed | None:
     """Plays block number ``index`` from the first to the last round; None if stopped."""
-    width = block_width(games.losses.num_arms)
+    width = games.width
     first_game = index * games.block_games
     num_here = min(games.block_games, games.num_games - first_game)
     lanes = np.minimum(first_game + np.arange(games.block_games), games.num_games - 1)
@@ -173,7 +176,7 @@ def play_games(
     first = by_device[:, :1]
     run = np.arange(_sequences_per_device(games, width))
     feed = games.feed(np.minimum(first + run, games.num_sequences - 1).ravel())
-    play = _compiled_play(games.devices)
+    play = _compiled_play(games.devices, games.engine)
     block: Block = _begin_block(
         bandit,
         record,
@@ -221,7 +224,7 @@ def measure_losses(games: Games, stop: threading.Event) -> Norms | None:
     """The norms of all sequences at the checkpoints; None if stopped."""
     num_arms = games.losses.num_arms
     measure_rounds = _compiled_measure(games.devices[0].platform)
-    block = min(block_width(num_arms), 1 << (games.num_sequences - 1).bit_length())
+    block = min(games.width, 1 << (games.num_sequences - 1).bit_length())
     rows = []
     for start in range(0, games.num_sequences, block):
         feed = games.feed(np.minimum(start + np.arange(block), games.num_sequences - 1))

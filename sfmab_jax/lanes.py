@@ -17,9 +17,9 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Literal
 
-__all__ = ["over_lanes"]
+__all__ = ["CALLS", "ELEMENTWISE", "bind_of", "over_lanes", "parts_of_scan"]
 
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     """
     abs add add_any and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp
     convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
@@ -31,7 +31,7 @@ _ELEMENTWISE = frozenset(
 _REDUCTIONS = frozenset(
     "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum".split()
 )
-_CALLS = {
+CALLS = {
     "closed_call": "call_jaxpr",
     "core_call": "call_jaxpr",
     "custom_jvp_call": "call_jaxpr",
@@ -88,8 +88,8 @@ def _replay(
             results = _scan(eqn, operands, flags, width)
         elif eqn.primitive.name == "while":
             results = _while(eqn, operands, flags, width)
-        elif eqn.primitive.name in _CALLS:
-            inner = eqn.params[_CALLS[eqn.primitive.name]]
+        elif eqn.primitive.name in CALLS:
+            inner = eqn.params[CALLS[eqn.primitive.name]]
             results = _replay(inner, operands, flags, width)
         else:
             results = _apply(eqn, operands, flags, width)
@@ -97,22 +97,27 @@ def _replay(
     return [read(atom) for atom in closed.jaxpr.outvars]
 
 
-def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
-    """One operation, with the lanes last."""
+def bind_of(eqn) -> Callable[..., Any]:
+    """The operation of ``eqn`` as a function of its operands."""
     bound = eqn.primitive.get_bind_params(eqn.params)
     # JAX before 0.10 gives a pair: functions to be bound first, and the parameters.
     functions, params = bound if isinstance(bound, tuple) else ((), bound)
-    bind = partial(eqn.primitive.bind, *functions)
+    return partial(eqn.primitive.bind, *functions, **params)
+
+
+def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
+    """One operation, with the lanes last."""
+    bind, params = bind_of(eqn), eqn.params
     name, shape = eqn.primitive.name, eqn.outvars[0].aval.shape
     if not any(flags):
-        result, on_lanes = bind(*operands, **params), False
+        result, on_lanes = bind(*operands), False
     else:
         on_lanes = True
-        if name in _ELEMENTWISE and all(var.aval.shape in ((), shape) for var in eqn.invars):
+        if name in ELEMENTWISE and all(var.aval.shape in ((), shape) for var in eqn.invars):
             spread = [_broadcast(x, f, shape, width) for x, f in zip(operands, flags)]
-            result = bind(*spread, **params)
+            result = bind(*spread)
         elif name in _REDUCTIONS:
-            result = bind(*operands, **params)
+            result = bind(*operands)
         elif name == "broadcast_in_dim" and len(operands) == 1:
             dims = (*params["broadcast_dimensions"], len(shape))
             result = lax.broadcast_in_dim(operands[0], (*shape, width), dims)
@@ -139,7 +144,7 @@ def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
             # Lanes first: not every operation can be mapped over its last axis.
             axes = [0 if flag else None for flag in flags]
             front = [jnp.moveaxis(x, -1, 0) if f else x for x, f in zip(operands, flags)]
-            result = jax.vmap(partial(bind, **params), axes, -1)(*front)
+            result = jax.vmap(bind, axes, -1)(*front)
     results = result if eqn.primitive.multiple_results else [result]
     return [(value, on_lanes) for value in results]
 
@@ -147,7 +152,7 @@ def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
 def _scan(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     """A scan of one game, as one scan whose carry and inputs have lanes."""
     shapes = [var.aval.shape for var in eqn.invars]
-    num_consts, num_carry = _parts_of_scan(eqn)
+    num_consts, num_carry = parts_of_scan(eqn)
     consts, const_flags = operands[:num_consts], flags[:num_consts]
     spread = [
         _broadcast(x, f, shape, width) for x, f, shape in zip(operands, flags, shapes, strict=True)
@@ -204,7 +209,7 @@ def _while(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     return [(value, True) for value in carry]
 
 
-def _parts_of_scan(eqn) -> tuple[int, int]:
+def parts_of_scan(eqn) -> tuple[int, int]:
     """The numbers of constants and of carried values, the first and second among the operands.
 
     By their shapes, as versions of JAX differ in how they say it: what a scan runs over and what

@@ -22,7 +22,15 @@ from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
 from sfmab_jax.lanes import over_lanes
 from sfmab_jax.random_bits import threefry_2x32
 
-__all__ = ["Block", "begin_block", "block_width", "checkpoint_slots", "play_chunk"]
+__all__ = [
+    "Block",
+    "begin_block",
+    "block_width",
+    "checkpoint_slots",
+    "play_chunk",
+    "play_game",
+    "to_lanes",
+]
 
 
 class Block(NamedTuple):
@@ -123,7 +131,7 @@ def play_chunk(
         here = lax.dynamic_slice_in_dim(losses, index * window, window)
         step = partial(_play_round, bandit, record, watch, game_keys)
         slots = checkpoint_slots(checkpoints, rounds)
-        return lax.scan(step, block, (rounds, slots, _to_lanes(here, lane_sequence)))[0]
+        return lax.scan(step, block, (rounds, slots, to_lanes(here, lane_sequence)))[0]
 
     return lax.fori_loop(0, num_windows, play_window, block)
 
@@ -136,7 +144,7 @@ def checkpoint_slots(checkpoints: Array, rounds: Array) -> Array:
     return jnp.sum(checkpoints[:, None] < rounds[None, :], axis=0, dtype=jnp.int32)
 
 
-def _to_lanes(losses: Array, lane_sequence: Array) -> Array:
+def to_lanes(losses: Array, lane_sequence: Array) -> Array:
     """[..., sequences] -> [..., W]; a chain of selections while there are few sequences."""
     num_sequences = losses.shape[-1]
     if num_sequences > 4:
@@ -148,23 +156,34 @@ def _to_lanes(losses: Array, lane_sequence: Array) -> Array:
     return lanes
 
 
+def play_game(
+    bandit: Bandit,
+    watch: Watch | None,
+    round_: Array,
+    state: BanditState,
+    key: Array,
+    losses: Array,
+    watched: Any,
+    draw: Callable[..., Array] = draw_arm,
+):
+    """One round of one game: the state after it, l_t(i_t), l_t.p'_t - l_t(i_t), what is watched."""
+    probabilities = bandit.probabilities(state)
+    counter = (round_.astype(jnp.uint32), jnp.uint32(0))
+    arm = draw(probabilities, threefry_2x32((key[0], key[1]), counter))
+    loss = pick(losses, arm)
+    # The conditional mean less the realised loss: free of any offset common to all arms.
+    advantage = arm_sum(probabilities * (losses - loss))
+    after = bandit.update(state, arm, bandit.feedback(losses, arm))
+    if watch is None:
+        return after, loss, advantage, (), ()
+    seen = Round(state.full_information.play, probabilities, arm, loss, probabilities)
+    return after, loss, advantage, *watch.follow(watched, state, seen, losses, after)
+
+
 def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> tuple[Block, None]:
     """One round in all lanes."""
     round_, slot, losses = now
-
-    def play(state: BanditState, key: Array, losses: Array, watched: Any):
-        probabilities = bandit.probabilities(state)
-        counter = (round_.astype(jnp.uint32), jnp.uint32(0))
-        arm = draw_arm(probabilities, threefry_2x32((key[0], key[1]), counter))
-        loss = pick(losses, arm)
-        # The conditional mean less the realised loss: free of any offset common to all arms.
-        advantage = arm_sum(probabilities * (losses - loss))
-        after = bandit.update(state, arm, bandit.feedback(losses, arm))
-        if watch is None:
-            return after, loss, advantage, (), ()
-        seen = Round(state.full_information.play, probabilities, arm, loss, probabilities)
-        return after, loss, advantage, *watch.follow(watched, state, seen, losses, after)
-
+    play = partial(play_game, bandit, watch, round_)
     state, loss, advantage, watched, row = over_lanes(play)(
         block.bandit, game_keys, losses, block.watched
     )

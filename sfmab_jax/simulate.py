@@ -13,12 +13,13 @@ import numpy as np
 from sfmab_jax.base import Bandit, BanditState, feedback_of, with_static_functions
 from sfmab_jax.certificate import Certificate, certificate_from_rows, watch
 from sfmab_jax.checks import check_integer
-from sfmab_jax.engine import Games, chunk_rounds_for, measure_losses, play_games
+from sfmab_jax.engine import Games, measure_losses, play_games
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.losses.base import MOST_ROUNDS
 from sfmab_jax.norms import Norms
 from sfmab_jax.progress import Progress
 from sfmab_jax.results import Result, Results
+from sfmab_jax.sizes import chunk_rounds_for
 from sfmab_jax.workers import run_jobs
 
 __all__ = ["simulate"]
@@ -41,6 +42,7 @@ def simulate(
     progress: bool | Callable[[int], None] | None = None,
     devices: Sequence[Any] | None = None,
     chunk_rounds: int | None = None,
+    engine: Literal["scan", "fused"] = "scan",
 ) -> Result | Results:
     """Plays every strategy on the same loss sequences with the same random numbers.
 
@@ -68,6 +70,9 @@ def simulate(
         A function is called instead, with the rounds played since its last call.
       devices: JAX devices to spread the games over; by default all local devices.
       chunk_rounds: rounds in one call of the compiled program.
+      engine: "scan", a scan over the rounds; or "fused", a kernel in which a tile of games plays
+        a chunk of rounds, for GPU and TPU: see `sfmab_jax.fused`. Their results agree up to
+        rounding. On CPU the kernel is interpreted, slowly, to compare.
 
     Returns:
       A `Result` for one bandit, `Results` for a mapping.
@@ -93,7 +98,13 @@ def simulate(
     sequence = as_loss_sequence(losses)
     dtype = _checked_dtype(dtype)
     rounds = _checked_rounds(num_rounds, sequence)
-    chunk = chunk_rounds_for(sequence.num_arms, rounds) if chunk_rounds is None else chunk_rounds
+    chosen = _checked_devices(devices)
+    if engine not in ("scan", "fused"):
+        raise ValueError(f"engine is {engine!r}; choose 'scan' or 'fused'")
+    if certificate and engine == "fused":
+        raise ValueError("certificate=True needs engine='scan'; the fused engine follows none")
+    if chunk_rounds is None:
+        chunk_rounds = chunk_rounds_for(sequence.num_arms, rounds, chosen[0], engine)
     games = Games(
         losses=sequence,
         num_rounds=rounds,
@@ -104,14 +115,18 @@ def simulate(
         checkpoints=_checkpoints(checkpoints, rounds),
         dtype=dtype,
         unit=_unit(sequence.magnitude, dtype),
-        chunk_rounds=check_integer(
-            "chunk_rounds", chunk if chunk_rounds is None else chunk_rounds, 1, 2**20
-        ),
-        devices=_checked_devices(devices),
+        chunk_rounds=check_integer("chunk_rounds", chunk_rounds, 1, 2**20),
+        devices=chosen,
+        engine=engine,
     )
     if record is not None and not callable(record):
         raise ValueError(f"record is {record!r}; give a function of the bandit's state, or None")
     watches = {name: watch(bandit) if certificate else None for name, bandit in named.items()}
+    if engine == "fused":
+        from sfmab_jax.fused import check_fusible  # Pallas takes its time to import
+
+        for name, bandit in named.items():
+            check_fusible(name, bandit, record, sequence.num_arms, dtype, chosen[0])
     one = isinstance(strategies, Bandit)
     return _simulate(games, named, record, watches, progress, one)
 
@@ -208,6 +223,9 @@ def _checked_devices(devices: Sequence[Any] | None) -> tuple[Any, ...]:
     for device in devices:
         if not isinstance(device, jax.Device):
             raise ValueError(f"devices has {device!r}; give members of jax.local_devices()")
+    if len({device.platform for device in devices}) > 1:
+        kinds = ", ".join(sorted({device.platform for device in devices}))
+        raise ValueError(f"devices are of several kinds, {kinds}; give devices of one kind")
     return tuple(devices)
 
 

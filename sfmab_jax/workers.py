@@ -6,6 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
+import jax
+
 __all__ = ["run_jobs"]
 
 
@@ -22,8 +24,14 @@ def run_jobs(
     """
     lone_cpu = len(devices) == 1 and devices[0].platform == "cpu"
     stop = threading.Event()
+
+    def on_first(job: Callable[[threading.Event], Any]) -> Any:
+        # What is not spread over the devices is made on the first of them.
+        with jax.default_device(devices[0]):
+            return job(stop)
+
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) if lone_cpu else 1)) as pool:
-        futures: list[Future] = [pool.submit(job, stop) for job in jobs]
+        futures: list[Future] = [pool.submit(on_first, job) for job in jobs]
         waiting = set(futures)
         try:
             while waiting:

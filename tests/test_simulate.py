@@ -402,8 +402,10 @@ def test_sequence_with_memory_and_equal_table_agree(wrap):
 ON_DEVICES = """
 import sys
 import jax
+import jax.numpy as jnp
 import numpy as np
 import sfmab_jax as sf
+from sfmab_jax.workers import run_jobs
 
 assert len(jax.devices()) == int(sys.argv[2])
 adaptive, decaying = (sf.strategies.scale_free(name) for name in ("adaptive", "decaying"))
@@ -419,7 +421,15 @@ for number, options in enumerate(runs):
     arrays[f"{number}/regret"] = result.regret
     arrays[f"{number}/expected"] = result.expected_regret
     arrays[f"{number}/best"] = result.norms.best
+fused = sf.simulate(decaying, table[:, :20], num_seeds=700, engine="fused", checkpoints=[3, 20])
+arrays["fused"] = fused.regret
 np.savez(sys.argv[1], **arrays)
+
+# The last device alone, and that it is the one that plays.
+chosen = sf.simulate(num_rounds=40, checkpoints=[1, 9, 40], devices=jax.devices()[-1:], **runs[0])
+np.testing.assert_array_equal(chosen.regret, arrays["0/regret"])
+where = run_jobs([lambda stop: jnp.arange(3) + 1], tuple(jax.devices()[-1:]), lambda: None)
+assert where[0].devices() == {jax.devices()[-1]}
 """
 
 
@@ -439,19 +449,20 @@ def run_python(script, *arguments, **variables):
 
 @pytest.mark.slow
 def test_devices_change_nothing(tmp_path):
-    """One and four devices, in processes of their own, give the same bits."""
+    """One to eight devices, in processes of their own, give the same bits."""
     saved = {}
-    for number in (1, 4):
+    for number in (1, 2, 4, 8):
         path = tmp_path / f"{number}.npz"
         flags = f"--xla_force_host_platform_device_count={number}"
         done = run_python(ON_DEVICES, str(path), str(number), XLA_FLAGS=flags)
         assert done.returncode == 0, done.stderr
         with np.load(path) as file:
             saved[number] = {name: file[name] for name in file.files}
-    assert len(saved[1]) == 6
+    assert len(saved[1]) == 7
     for name, array in saved[1].items():
         assert np.isfinite(array).all()
-        np.testing.assert_array_equal(array, saved[4][name], err_msg=name)
+        for number in (2, 4, 8):
+            np.testing.assert_array_equal(array, saved[number][name], err_msg=f"{name}, {number}")
 
 
 # Scale.

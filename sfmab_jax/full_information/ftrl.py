@@ -51,9 +51,14 @@ def ftrl_by_arms(
     )
 
 
-def follow(potential: Potential, losses: Sum, learning_rate: Array, last_play: Array) -> Array:
-    """argmin_q F(q) + eta L.q, [n], from the two-word cumulative losses L and the play before."""
-    start = potential.inverse(jnp.max(last_play))
+def follow(
+    potential: Potential, losses: Sum, learning_rate: Array, last_play: Array | None = None
+) -> Array:
+    """argmin_q F(q) + eta L.q, [n], from the two-word cumulative losses L.
+
+    The play before, where it is known, saves time.
+    """
+    start = -jnp.inf if last_play is None else potential.inverse(jnp.max(last_play))
     return distribution_of_gaps(potential, learning_rate * gaps_to_leader(losses), start)
 
 

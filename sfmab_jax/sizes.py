@@ -1,0 +1,63 @@
+"""How many games a device plays side by side, and how many rounds in one call.
+
+On accelerators width is what pays, so a block takes what the memory allows; a rule of the platform,
+the arms and the class of memory alone, lest two runs of one game differ in their last digits.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from sfmab_jax.kernel_operations import padded_shape
+from sfmab_jax.rounds import block_width
+
+__all__ = ["chunk_rounds_for", "games_per_device"]
+
+# A chunk on CPU is about this many numbers of state touched: some tenths of a second.
+_CHUNK_WORK = 2**24
+# Chunks are whole windows of this many rounds where they can be.
+_WINDOW = 16
+# On accelerators, numbers of state and scratch for each arm of a game.
+_NUMBERS_PER_ARM = 64
+# The losses of a chunk for a tile of a TPU stay in its vector memory: 4 MiB of float32.
+_TPU_LOSSES = 2**20
+
+
+def games_per_device(num_arms: int, device: Any) -> int:
+    """Games in the block of one device, a power of two.
+
+    On CPU `rounds.block_width`. On GPU and TPU as many as take a sixty-fourth of the memory, from
+    32 to 32,768: with 8 GiB or more and up to 16 arms that is 32,768 on every device.
+    """
+    if device.platform == "cpu":
+        return block_width(num_arms)
+    games = _memory_class(device) / 64 / (4 * _NUMBERS_PER_ARM * num_arms)
+    return int(np.clip(_power_of_two(games), 32, 2**15))
+
+
+def chunk_rounds_for(num_arms: int, num_rounds: int, device: Any, engine: str = "scan") -> int:
+    """Rounds in one call of the compiled program; results do not depend on it.
+
+    On accelerators the losses of a chunk, should every lane have its own, take at most a sixteenth
+    of the memory.
+    """
+    width = games_per_device(num_arms, device)
+    if device.platform == "cpu":
+        rounds = max(_WINDOW, _power_of_two(_CHUNK_WORK / (num_arms * width)))
+    else:
+        padded = padded_shape((num_arms,))[0]
+        rounds = max(1, _power_of_two(_memory_class(device) / 16 / (4 * padded * width)))
+        if engine == "fused" and device.platform == "tpu":
+            rounds = max(1, min(rounds, _TPU_LOSSES // (128 * padded)))
+    return int(min(rounds, 4096, -(-num_rounds // _WINDOW) * _WINDOW))
+
+
+def _memory_class(device: Any) -> int:
+    """The memory JAX may use, rounded down to a power of two; 8 GiB where it is not told."""
+    stats = device.memory_stats() or {}
+    return _power_of_two(stats.get("bytes_limit", 2**33))
+
+
+def _power_of_two(number: float) -> int:
+    """The largest power of two that is not above, or 0."""
+    return 2 ** int(np.floor(np.log2(number))) if number >= 1 else 0
