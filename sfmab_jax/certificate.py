@@ -43,11 +43,13 @@ class Watch(NamedTuple):
     """What a simulation follows besides the regret; pure functions of one game.
 
     ``init(state)`` gives what is carried; ``follow(carried, before, seen, losses, after)`` gives
-    the next and a row of numbers to keep, from the states before and after the round.
+    the next, from the states before and after the round; ``row(carried, state)`` gives the numbers
+    to keep at a checkpoint [R].
     """
 
     init: Callable[[BanditState], Any]
-    follow: Callable[[Any, BanditState, Round, Array, BanditState], tuple[Any, Array]]
+    follow: Callable[[Any, BanditState, Round, Array, BanditState], Any]
+    row: Callable[[Any, BanditState], Array]
 
 
 class Certificate(NamedTuple):
@@ -85,7 +87,7 @@ class Carried(NamedTuple):
 def watch(bandit: Bandit) -> Watch:
     """The certificates of a bandit made of importance weighting and log-barrier AdaFTRL."""
     _check(bandit)
-    return Watch(init=Partial(_init), follow=Partial(_follow))
+    return Watch(init=Partial(_init), follow=Partial(_follow), row=Partial(_row))
 
 
 def certificate_from_rows(rows: np.ndarray, num_arms: int, unit: float) -> Certificate:
@@ -150,7 +152,7 @@ def _init(state: BanditState) -> Carried:
 
 def _follow(
     carried: Carried, before: BanditState, seen: Round, losses: Array, after: BanditState
-) -> tuple[Carried, Array]:
+) -> Carried:
     """One round of one game."""
     f = after.full_information
     gap = _difference(f.gaps, before.full_information.gaps)
@@ -170,11 +172,16 @@ def _follow(
     parts, size = _parts(carried, f, cost)
     relative = jnp.min(_steps(parts, len(f.play))) / size
     short = relative < -ROUNDING * jnp.finfo(size.dtype).eps
-    carried = carried._replace(
+    return carried._replace(
         violations=carried.violations + short.astype(size.dtype),
         worst=jnp.minimum(carried.worst, relative),
     )
-    return carried, jnp.stack([*parts, carried.sampling.value, carried.violations, carried.worst])
+
+
+def _row(carried: Carried, state: BanditState) -> Array:
+    """What `certificate_from_rows` needs."""
+    parts, _ = _parts(carried, state.full_information, _barrier(state.full_information.play))
+    return jnp.stack([*parts, carried.sampling.value, carried.violations, carried.worst])
 
 
 class _Parts(NamedTuple):

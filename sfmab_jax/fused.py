@@ -195,7 +195,7 @@ def _tape(bandit, record, carried: Carried, num_arms: int):
     """The operations of a round of one game, the values handed to them, and the results' shapes."""
 
     def one_round(carried: Carried, key: Array, losses: Array, round_: Array):
-        state, loss, advantage, _, _ = play_game(
+        state, loss, advantage, _ = play_game(
             bandit, None, round_, carried.bandit, key, losses, (), _draw_padded
         )
         realised, advantage = add(carried.realised, loss), add(carried.advantage, advantage)

@@ -73,7 +73,7 @@ def begin_block(
     zero = start_sum(jnp.zeros(width, dtype))
     rows = num_checkpoints + 1
     shapes = () if record is None else jax.eval_shape(over_lanes(record), state)
-    watched, watch_rows = _begin_watch(watch, state, num_arms, rows)
+    watched, watch_rows = _begin_watch(watch, state, rows)
     return Block(
         bandit=state,
         realised=zero,
@@ -85,15 +85,12 @@ def begin_block(
     )
 
 
-def _begin_watch(watch: Watch | None, state: BanditState, num_arms: int, rows: int):
+def _begin_watch(watch: Watch | None, state: BanditState, rows: int):
     """What is watched before round 1, and room for its rows."""
     if watch is None:
         return (), ()
     watched = over_lanes(watch.init)(state)
-    play = state.full_information.play
-    number = jnp.zeros_like(play[0])
-    seen = Round(play, play, number.astype(jnp.int32), number, play)
-    shape = jax.eval_shape(over_lanes(watch.follow), watched, state, seen, play, state)[1]
+    shape = jax.eval_shape(over_lanes(watch.row), watched, state)
     return watched, jnp.zeros((rows, *shape.shape), shape.dtype)
 
 
@@ -131,7 +128,8 @@ def play_chunk(
         here = lax.dynamic_slice_in_dim(losses, index * window, window)
         step = partial(_play_round, bandit, record, watch, game_keys)
         slots = checkpoint_slots(checkpoints, rounds)
-        return lax.scan(step, block, (rounds, slots, to_lanes(here, lane_sequence)))[0]
+        due = jnp.any(checkpoints[:, None] == rounds[None, :], axis=0)
+        return lax.scan(step, block, (rounds, slots, due, to_lanes(here, lane_sequence)))[0]
 
     return lax.fori_loop(0, num_windows, play_window, block)
 
@@ -175,16 +173,16 @@ def play_game(
     advantage = arm_sum(probabilities * (losses - loss))
     after = bandit.update(state, arm, bandit.feedback(losses, arm))
     if watch is None:
-        return after, loss, advantage, (), ()
+        return after, loss, advantage, ()
     seen = Round(state.full_information.play, probabilities, arm, loss, probabilities)
-    return after, loss, advantage, *watch.follow(watched, state, seen, losses, after)
+    return after, loss, advantage, watch.follow(watched, state, seen, losses, after)
 
 
 def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> tuple[Block, None]:
     """One round in all lanes."""
-    round_, slot, losses = now
+    round_, slot, due, losses = now
     play = partial(play_game, bandit, watch, round_)
-    state, loss, advantage, watched, row = over_lanes(play)(
+    state, loss, advantage, watched = over_lanes(play)(
         block.bandit, game_keys, losses, block.watched
     )
     block = block._replace(
@@ -193,12 +191,17 @@ def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> t
         advantage=add(block.advantage, advantage),
         watched=watched,
     )
+
+    def keep(kept: Any, row: Callable[..., Any], *args: Any) -> Any:
+        """``kept`` with the row of this round, made only where it is asked for."""
+        nothing = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), kept)
+        made = lax.cond(due, lambda: over_lanes(row)(*args), lambda: nothing)
+        return jax.tree.map(lambda leaf, new: leaf.at[slot].set(new), kept, made)
+
     totals = jnp.stack([*block.realised, *block.advantage])
     block = block._replace(totals=block.totals.at[slot].set(totals))
     if watch is not None:
-        block = block._replace(watch_rows=block.watch_rows.at[slot].set(row))
+        block = block._replace(watch_rows=keep(block.watch_rows, watch.row, watched, state))
     if record is not None:
-        rows = over_lanes(record)(state)
-        records = jax.tree.map(lambda kept, row: kept.at[slot].set(row), block.records, rows)
-        block = block._replace(records=records)
+        block = block._replace(records=keep(block.records, record, state))
     return block, None

@@ -85,8 +85,8 @@ def follow(bandit, watch, losses, arms):
         play, probabilities = state.full_information.play, bandit.probabilities(state)
         seen = sf.Round(play, probabilities, arm, loss[arm], play)
         after = bandit.update(state, arm, loss[arm])
-        carried, row = watch.follow(carried, state, seen, loss, after)
-        return (after, carried), row
+        carried = watch.follow(carried, state, seen, loss, after)
+        return (after, carried), watch.row(carried, after)
 
     start = bandit.init(losses.shape[1], losses.dtype)
     return jax.lax.scan(step, (start, watch.init(start)), (arms, losses))[1]
