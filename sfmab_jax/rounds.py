@@ -46,11 +46,14 @@ class Block(NamedTuple):
 
 
 def block_width(num_arms: int) -> int:
-    """Games in a block: as many as keep the state near the cores, from 32 to 512.
+    """Games in a block: as many as keep the state near the cores, from 64 to 512.
 
-    A rule on the number of arms alone, so that it cannot differ between two runs of one game.
+    Above 16,384 arms 32, for the memory. A rule on the number of arms alone, so that it cannot
+    differ between two runs of one game.
     """
-    return int(np.clip(2 ** np.floor(np.log2(65536 / num_arms)), 32, 512))
+    if num_arms > 16384:
+        return 32
+    return int(np.clip(2 ** np.floor(np.log2(16384 / num_arms)), 64, 512))
 
 
 def begin_block(
