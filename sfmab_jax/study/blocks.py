@@ -1,4 +1,4 @@
-"""Cells cut into blocks of seeds, each played and kept on its own, and what they will cost."""
+"""Cells cut into blocks of seeds and spans of rounds, and what they will cost."""
 
 import os
 from typing import NamedTuple
@@ -8,13 +8,15 @@ import numpy as np
 from sfmab_jax.rounds import block_width
 from sfmab_jax.study.plan import Cell
 
-__all__ = ["Block", "Estimate", "block_seeds", "blocks", "estimate"]
+__all__ = ["Block", "Estimate", "block_seeds", "blocks", "estimate", "span_rounds"]
 
 # Rounds of games in a block: some seconds of one core.
 _BLOCK_WORK = 4e7
 # Rough figures for the estimate: rounds of one arm per second on a core, and a compilation.
 _SPEED = 5e7
 _COMPILATION = 5.0
+# Seconds in a span of rounds, by the same figures.
+_SPAN = 15.0
 
 
 class Block(NamedTuple):
@@ -47,6 +49,20 @@ def blocks(cell: Cell, num_seeds: int) -> list[Block]:
     return [Block(cell, s, min(size, num_seeds - s)) for s in range(0, num_seeds, size)]
 
 
+def span_rounds(cell: Cell) -> int:
+    """Rounds after which a block that is being played is kept, see `spans`.
+
+    A core plays them in about a quarter of a minute; most blocks have fewer.
+    """
+    return int(_SPAN / _seconds_per_round(cell))
+
+
+def _seconds_per_round(cell: Cell) -> float:
+    """Of one vector of games on one core, roughly."""
+    size = 2 if cell.dtype == "float64" else 1
+    return block_width(cell.num_arms) * (cell.num_arms + 5) * size / _SPEED
+
+
 class Estimate(NamedTuple):
     """What a study will cost, roughly."""
 
@@ -70,7 +86,7 @@ def estimate(cells: tuple[Cell, ...], num_seeds: int) -> Estimate:
             vectors = -(-games // width)
             waves = -(-vectors // cores)
             rounds += block.num_rounds
-            seconds += waves * width * cell.num_rounds * (cell.num_arms + 5) * size / 4 / _SPEED
+            seconds += waves * cell.num_rounds * _seconds_per_round(cell)
             written = 16 * games * kept
             working = size * min(vectors, cores) * width * (32 * cell.num_arms + 8 * kept)
             memory = max(memory, 3 * written + working)

@@ -56,7 +56,8 @@ class Display:
 
     def found(self, number: int, rounds: int) -> None:
         """Rounds of a cell that an earlier run has played; they do not count for the speed."""
-        self._left -= rounds
+        with self._lock:
+            self._left -= rounds
         self._progress.advance(self._tasks[number], rounds)
         self._progress.advance(self._all, rounds)
 

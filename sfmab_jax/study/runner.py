@@ -1,8 +1,8 @@
 """Plays a study block after block; stopped at any moment, it continues where it was.
 
-What is stopped, by Ctrl-C, SIGTERM, SIGKILL or a full disk, loses the block under way at most.
-The engine plays a game the same alone or in a batch, so the blocks, and with them the results,
-are bitwise those of a run without a stop.
+What is stopped, by Ctrl-C, SIGTERM, SIGKILL or a full disk, loses the block under way at most, and
+of a long block no more than its last span of rounds. The engine plays a game the same alone or in
+a batch, in one go or in spans, so the results are bitwise those of a run without a stop.
 """
 
 import json
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import sfmab_jax
+from sfmab_jax.bookmarks import Bookmarks
 from sfmab_jax.results import Result
 from sfmab_jax.simulate import simulate
 from sfmab_jax.study.blocks import Block, blocks
@@ -27,6 +28,7 @@ from sfmab_jax.study.display import Display
 from sfmab_jax.study.lock import hold
 from sfmab_jax.study.plan import Cell, plan_cells
 from sfmab_jax.study.provenance import commit_of, now, platform_now, versions_now
+from sfmab_jax.study.spans import forget_spans, keep_spans
 from sfmab_jax.study.store import (
     FORMAT,
     clear_leftovers,
@@ -99,6 +101,7 @@ def _play(
             for block in mine:
                 kept = read_block(folder, block)
                 if isinstance(kept, Result):
+                    forget_spans(folder, block)
                     display.found(number, block.num_rounds)
                     sums[number] += _sum_of_final(kept)
                     continue
@@ -108,15 +111,17 @@ def _play(
         # The first seeds of all cells first: what is there early shows all of the study.
         for _, number, block in sorted(missing, key=lambda item: item[:2]):
             display.begin(number)
-            result = _played(block, partial(display.advance, number))
+            spans = keep_spans(folder, block, say, partial(display.found, number))
+            result = _played(block, partial(display.advance, number), spans)
             write_block(folder, block, result)
+            forget_spans(folder, block)
             sums[number] += _sum_of_final(result)
             total, seeds = sums[number]
             display.mean(number, total / seeds, int(seeds), seeds == study.seeds)
             yield block
 
 
-def _played(block: Block, advance: Callable[[int], None]) -> Result:
+def _played(block: Block, advance: Callable[[int], None], spans: Bookmarks) -> Result:
     cell = block.cell
     options: dict[str, Any] = {"certificate": True} if cell.certificates else {}
     result: Any = simulate(
@@ -130,6 +135,7 @@ def _played(block: Block, advance: Callable[[int], None]) -> Result:
         checkpoints=cell.checkpoints,
         dtype=cell.dtype,
         progress=advance,
+        bookmarks=spans,
         **options,
     )
     return result[cell.strategy]
