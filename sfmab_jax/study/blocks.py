@@ -31,6 +31,11 @@ class Block(NamedTuple):
         """Rounds of all its games."""
         return self.cell.num_rounds * self.cell.num_sequences * self.num_seeds
 
+    @property
+    def work(self) -> int:
+        """In proportion to the time it takes, roughly: a round costs more with more arms."""
+        return self.num_rounds * (self.cell.num_arms + 5)
+
 
 def block_seeds(cell: Cell) -> int:
     """Seeds in a block, by a rule on the cell alone, so that more seeds leave blocks as they are.

@@ -21,6 +21,16 @@ app = typer.Typer(
 File = Annotated[str, typer.Argument(help="A study file, or the name of a ready study.")]
 Quick = Annotated[bool, typer.Option("--quick", help="The quick form: [quick] in the file.")]
 
+Coordinator = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Of several processes: where process 0 is."),
+]
+NumProcesses = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="How many there are. SLURM and others tell by themselves."),
+]
+ProcessId = Annotated[int | None, typer.Option(metavar="N", help="Which this one is, from 0 on.")]
+
 RUN_EPILOG = """
 Examples:
 
@@ -81,20 +91,24 @@ def run(
         Path | None, typer.Option(help="Folder for the results; by default as the file says.")
     ] = None,
     quick: Quick = False,
+    coordinator: Coordinator = None,
+    num_processes: NumProcesses = None,
+    process_id: ProcessId = None,
 ) -> None:
     """Plays a study, or what is not yet there of it. Stopped, it continues where it was."""
+    from sfmab_jax.hosts import join
     from sfmab_jax.study.config import read_study
 
     study = read_study(file, quick)
     _use_dtype(study.dtype)
+    process = join(coordinator, num_processes, process_id)
     from sfmab_jax.study.runner import run_study
 
     folder = output or Path((study.output or Path(study.source).stem) + "_quick" * quick)
-    try:
-        played = run_study(study, folder, say=_say, show=None)
-    except KeyboardInterrupt as stopped:  # typer would end without a word
-        _say(f"sfmab: {str(stopped) or 'stopped'}")
-        raise typer.Exit(130) from None
+    played = run_study(study, folder, say=_say, show=None, process=process)
+    if process.number > 0:
+        print(f"process {process.number} of {process.total}: {played} blocks played")
+        return
     print(f"{played} blocks played; {folder} has all of the study")
     print(f"Its report: sfmab study report {folder}")
 
