@@ -1,4 +1,4 @@
-"""The command line: `sfmab run`, `study`, `losses`, `verify`, `bench` and `list`."""
+"""The command line: `sfmab run`, `study`, `plan`, `losses`, `verify`, `bench` and `list`."""
 
 import csv
 import inspect
@@ -17,6 +17,7 @@ from rich.table import Table
 
 from sfmab_jax.study.commands import Coordinator, NumProcesses, ProcessId
 from sfmab_jax.study.commands import app as study_app
+from sfmab_jax.study.plan_command import plan
 
 __all__ = ["app", "main"]
 
@@ -29,6 +30,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.add_typer(study_app)
+app.command()(plan)
 
 RUN_EPILOG = """
 Examples:

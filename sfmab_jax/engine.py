@@ -23,7 +23,14 @@ from sfmab_jax.random_bits import game_key
 from sfmab_jax.rounds import Block, begin_block, play_chunk
 from sfmab_jax.sizes import games_per_device
 
-__all__ = ["Games", "GamesPlayed", "measure_losses", "play_games"]
+__all__ = [
+    "Games",
+    "GamesPlayed",
+    "measure_losses",
+    "play_games",
+    "sequences_per_vector",
+    "window_rounds",
+]
 
 # Rounds whose losses are handed to the games together, and the most losses for that.
 _WINDOW = 16
@@ -66,9 +73,7 @@ class Games:
 
     @property
     def window(self) -> int:
-        """The largest divisor of a chunk that is not too large for a window."""
-        most = max(1, min(_WINDOW, _WINDOW_LOSSES // self.losses.num_arms))
-        return max(d for d in range(1, most + 1) if self.chunk_rounds % d == 0)
+        return window_rounds(self.losses.num_arms, self.chunk_rounds)
 
     def chunks(self, start: int = 1) -> Iterator[tuple[int, int]]:
         """(first round, number of windows) of the chunks from round ``start`` on."""
@@ -86,6 +91,12 @@ class Games:
             dtype=self.dtype,
             chunk_rounds=self.chunk_rounds,
         )
+
+
+def window_rounds(num_arms: int, chunk_rounds: int) -> int:
+    """The largest divisor of a chunk that is not too large for a window."""
+    most = max(1, min(_WINDOW, _WINDOW_LOSSES // num_arms))
+    return max(d for d in range(1, most + 1) if chunk_rounds % d == 0)
 
 
 _begin_block = jax.jit(
@@ -181,7 +192,7 @@ def play_games(
     # Each device has its own run of consecutive sequences.
     by_device = sequence.reshape(len(games.devices), width)
     first = by_device[:, :1]
-    run = np.arange(_sequences_per_device(games, width))
+    run = np.arange(sequences_per_vector(games.num_sequences, games.num_seeds, width))
     feed = games.feed(np.minimum(first + run, games.num_sequences - 1).ravel())
     play = _compiled_play(games.devices, games.engine)
     block: Block = _begin_block(
@@ -227,11 +238,11 @@ def play_games(
     return GamesPlayed(realised, expected, records, watched)
 
 
-def _sequences_per_device(games: Games, width: int) -> int:
+def sequences_per_vector(num_sequences: int, num_seeds: int, width: int) -> int:
     """The most loss sequences that the lanes of one device meet, rounded up to a power of two."""
-    if games.num_seeds % width == 0 or games.num_sequences == 1:
+    if num_seeds % width == 0 or num_sequences == 1:
         return 1
-    most = min(games.num_sequences, (width - 1) // games.num_seeds + 2)
+    most = min(num_sequences, (width - 1) // num_seeds + 2)
     return 1 << (most - 1).bit_length()
 
 

@@ -132,7 +132,7 @@ def test_places_of_another_arrangement_are_not_used():
 def short_spans(monkeypatch):
     """Spans of 128 rounds, in chunks of 64."""
     monkeypatch.setattr("sfmab_jax.study.blocks.span_rounds", lambda cell: 128)
-    monkeypatch.setattr("sfmab_jax.engine._CHUNK_WORK", 2**17)
+    monkeypatch.setattr("sfmab_jax.sizes._CHUNK_WORK", 2**17)
 
 
 def block_files(folder: Path) -> dict[str, bytes]:
@@ -238,8 +238,8 @@ def test_a_span_is_a_quarter_of_a_minute_and_short_studies_have_one(arms):
 
 
 SCRIPT = """
-import sfmab_jax.engine, sfmab_jax.study.blocks
-sfmab_jax.engine._CHUNK_WORK = 2**17
+import sfmab_jax.sizes, sfmab_jax.study.blocks
+sfmab_jax.sizes._CHUNK_WORK = 2**17
 sfmab_jax.study.blocks.span_rounds = lambda cell: 128
 from sfmab_jax.cli import main
 main()

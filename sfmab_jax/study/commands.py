@@ -58,9 +58,10 @@ def new(file: Annotated[Path, typer.Argument(help="The file to write.")]) -> Non
 @app.command()
 def check(file: File, quick: Quick = False) -> None:
     """Shows the plan of a study: its cells, rounds, and what they will cost, roughly."""
-    from sfmab_jax.study.blocks import blocks, estimate
+    from sfmab_jax.study.blocks import blocks
     from sfmab_jax.study.config import read_study
-    from sfmab_jax.study.display import duration
+    from sfmab_jax.study.cost import cost_of, this_machine
+    from sfmab_jax.study.display import duration, size
     from sfmab_jax.study.plan import plan_cells
 
     study = read_study(file, quick)
@@ -76,12 +77,13 @@ def check(file: File, quick: Quick = False) -> None:
         labels = (cell.strategy, cell.losses, *map(str, numbers), f"{rounds:,}", cell.identity)
         table.add_row(*labels)
     Console().print(table)
-    cost = estimate(cells, study.seeds)
+    cost = cost_of(cells, study.seeds, this_machine())
     print(
         f"{len(cells)} cells, {study.seeds:,} seeds, {study.sequences:,} sequences, {study.dtype}"
     )
     print(f"{cost.num_rounds:,} rounds of games, about {duration(cost.seconds)} on this machine")
-    print(f"about {_size(cost.memory)} of memory and {_size(cost.disk)} of disk")
+    memory = cost.device_memory + cost.host_memory
+    print(f"about {size(memory)} of memory and {size(cost.disk)} of disk; see also: sfmab plan")
 
 
 @app.command(epilog=RUN_EPILOG)
@@ -100,12 +102,12 @@ def run(
     from sfmab_jax.study.config import read_study
 
     study = read_study(file, quick)
-    _use_dtype(study.dtype)
+    use_dtype(study.dtype)
     process = join(coordinator, num_processes, process_id)
     from sfmab_jax.study.runner import run_study
 
     folder = output or Path((study.output or Path(study.source).stem) + "_quick" * quick)
-    played = run_study(study, folder, say=_say, show=None, process=process)
+    played = run_study(study, folder, say=say, show=None, process=process)
     if process.number > 0:
         print(f"process {process.number} of {process.total}: {played} blocks played")
         return
@@ -121,20 +123,12 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder of a study.")]) -
     print(f"Wrote {write_report(folder)}")
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _use_dtype(dtype: str) -> None:
+def use_dtype(dtype: str) -> None:
     import jax
 
     if dtype == "float64":
         jax.config.update("jax_enable_x64", True)
-
-
-def _size(number: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:.3g} TB"

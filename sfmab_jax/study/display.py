@@ -13,7 +13,7 @@ from rich.table import Column
 from sfmab_jax.results import Result
 from sfmab_jax.study.plan import Cell
 
-__all__ = ["Display", "duration"]
+__all__ = ["Display", "duration", "size"]
 
 _MOST_CELLS = 8  # shown at a time
 
@@ -113,3 +113,12 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * unit:
             return f"{seconds / unit:.1f} {name}"
     return f"{seconds:.0f} seconds"
+
+
+def size(number: float) -> str:
+    """Of so many bytes, for people."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.3g} TB"

@@ -10,6 +10,7 @@ and names a process that fails or falls silent. Another run, of any number of pr
 is missing then.
 """
 
+import heapq
 import json
 import os
 import platform
@@ -37,10 +38,10 @@ _SILENCE = 120.0  # seconds without one: dead. Network disks may show files a mi
 def share_out(missing: Sequence[Block], count: int) -> list[list[Block]]:
     """The blocks of each of ``count`` processes: the longest first, to who has least to do."""
     shares: list[list[int]] = [[] for _ in range(count)]
-    load = [0] * count
+    loads = [(0, process) for process in range(count)]  # a heap
     for number in sorted(range(len(missing)), key=lambda k: -missing[k].work):
-        least = load.index(min(load))
-        load[least] += missing[number].work
+        load, least = loads[0]
+        heapq.heapreplace(loads, (load + missing[number].work, least))
         shares[least].append(number)
     return [[missing[number] for number in sorted(share)] for share in shares]
 
