@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sfmab_jax.study.commands import Coordinator, NumProcesses, ProcessId
+from sfmab_jax.study.commands import Coordinator, NumProcesses, ProcessId, say
 from sfmab_jax.study.commands import app as study_app
 from sfmab_jax.study.plan_command import plan
 
@@ -124,7 +124,10 @@ def run(
     if process.total == 1:
         played = _play_alone(bandits, families, factors, **settings)
     else:
-        played = _play_together(process, output, bandits, families, factors, settings)
+        from sfmab_jax.study.shared_run import play_together
+
+        folder = output.with_name(f"{output.stem}_blocks")
+        played = play_together(process, folder, bandits, families, factors, say, settings)
     for family, scale, results, speed in played:
         cells[family, f"{scale:g}"] = results
         for name, (_, option) in bandits.items():
@@ -354,31 +357,6 @@ def _play_alone(
         speed = len(bandits) * rounds * seeds / next(iter(results.values())).seconds
         print(f"{family} at scale {scale:g}: done", file=sys.stderr)
         yield family, scale, results, speed
-
-
-def _play_together(
-    process, output: Path, bandits, families, scales, settings: dict[str, Any]
-) -> Iterator[tuple[str, float, Any, float | None]]:
-    """As `_play_alone`, by several processes; there is no speed of single sequences then."""
-    from sfmab_jax.study.shared_run import run_together
-
-    strategies = {
-        name: (name, {}) if option is None else (name.split()[0], {"exploration": option})
-        for name, (_, option) in bandits.items()
-    }
-    folder = output.with_name(f"{output.stem}_blocks")
-    shared = run_together(
-        process,
-        folder,
-        strategies,
-        list(families),
-        scales,
-        lambda line: print(line, file=sys.stderr),
-        checkpoints=64,
-        **settings,
-    )
-    for (family, scale), results in shared.items():
-        yield family, scale, results, None
 
 
 def _check_output(output: Path) -> None:

@@ -34,7 +34,7 @@ scale = [0.01, 0.1, 1, 10, 100]
 """
 SMALL = """
 arms = [4, 16]
-rounds = 8000
+rounds = 4000
 seeds = 1500
 checkpoints = 20
 [strategies.exp3_ix]
@@ -87,10 +87,10 @@ def test_a_thousand_cells_on_64_devices_add_up(large):
         ({}, GPUS._replace(memory=1e5), "memory: "),
         ({"seeds = 1500": "seeds = 100"}, GPUS._replace(compilation=0.0, speed=1e6), "too few"),
         ({}, GPUS, "compiling"),
-        ({"checkpoints = 20": "checkpoints = 8000"}, GPUS._replace(compilation=0.0), "writing"),
+        ({"checkpoints = 20": "checkpoints = 4000"}, GPUS._replace(compilation=0.0), "writing"),
         ({}, GPUS._replace(devices=3, compilation=0.0, speed=1e6), "computing"),
         (
-            {"= 8000": "= [10, 20, 8000]", "[4, 16]": "4", "[strategies.exp3_ix]\n": ""},
+            {"= 4000": "= [10, 20, 4000]", "[4, 16]": "4", "[strategies.exp3_ix]\n": ""},
             GPUS._replace(devices=3, compilation=0.0, speed=1e6),
             "uneven",
         ),

@@ -49,18 +49,38 @@ main()
 """
 
 
-def start(count: int, *arguments, script: str = SCRIPT) -> list[subprocess.Popen]:
-    """Starts so many processes on this machine."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+def start(
+    count: int, *arguments, script: str = SCRIPT, slurm: bool = False
+) -> list[subprocess.Popen]:
+    """Starts so many processes on this machine, told who they are by options or as SLURM does."""
+    port = free_port()
     started = []
     for number in range(count):
-        given = ("--coordinator", address, "--num-processes", count, "--process-id", number)
+        told, given = dict(os.environ), []
+        if slurm:
+            job = port - (65535 - 2**12 + 1)  # JAX makes the port of the job's number
+            told |= {"SLURM_JOB_ID": f"{job}", "SLURM_STEP_NODELIST": "localhost"}
+            told |= {"SLURM_NTASKS": f"{count}", "SLURM_PROCID": f"{number}"}
+            told |= {"SLURM_LOCALID": f"{number}"}
+        else:
+            given = ["--coordinator", f"127.0.0.1:{port}", "--num-processes", count]
+            given += ["--process-id", number]
         command = [sys.executable, "-c", script, *map(str, (*arguments, *given))]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        started.append(subprocess.Popen(command, **pipes))
+        started.append(subprocess.Popen(command, env=told, **pipes))
     return started
+
+
+def free_port() -> int:
+    """One of those that JAX takes under SLURM."""
+    for port in random.sample(range(65535 - 2**12 + 1, 65535), 100):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no port is free")
 
 
 def ended(processes: list[subprocess.Popen]) -> list[tuple[int, str]]:
@@ -90,10 +110,11 @@ def alone(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [2, 3])
-def test_several_processes_play_the_same_study(count, study_file, alone, tmp_path):
+@pytest.mark.parametrize(("count", "slurm"), [(2, False), (3, True)])
+def test_several_processes_play_the_same_study(count, slurm, study_file, alone, tmp_path):
     folder = tmp_path / "out"
-    for code, error in ended(start(count, "study", "run", study_file, "--output", folder)):
+    arguments = ("study", "run", study_file, "--output", folder)
+    for code, error in ended(start(count, *arguments, slurm=slurm)):
         assert code == 0, error
     assert block_files(folder) == block_files(alone)
     run = json.loads((folder / "manifest.json").read_text())["runs"][-1]

@@ -61,9 +61,10 @@ def plan(
         f"blocks    {cost.num_blocks:,}, {cost.num_blocks / machine.devices:.3g} for a device, "
         f"in {cost.num_spans:,} spans of rounds"
     )
+    print(f"time      {duration(cost.seconds)}:")
     print(
-        f"time      {duration(cost.seconds)}: computing {duration(cost.computing)}, waiting for "
-        f"the last device {duration(cost.waiting)}, compiling {duration(cost.compiling)}, "
+        f"          computing {duration(cost.computing)}, waiting for the last device "
+        f"{duration(cost.waiting)}, compiling {duration(cost.compiling)}, "
         f"writing {duration(cost.writing)}"
     )
     print(f"memory    {size(cost.device_memory)} on a device, {size(cost.host_memory)} beside it")
