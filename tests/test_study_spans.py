@@ -1,5 +1,6 @@
 """Long blocks are kept span by span: stopped anywhere they go on, and end with the same bits."""
 
+import errno
 import os
 import random
 import signal
@@ -217,6 +218,27 @@ def test_damaged_places_are_told_and_begun_again(damage, stopped, finished):
     assert line.endswith("begun again")
     assert "scale_free on walk" in line
     assert block_files(stopped) == block_files(finished)
+
+
+@pytest.mark.parametrize("full_after", [2, 9])
+def test_a_full_disk_loses_no_more_than_a_span(full_after, finished, tmp_path, monkeypatch):
+    short_spans(monkeypatch)
+    sync, written = os.fsync, []
+
+    def fsync(handle):
+        if len(written) >= full_after:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(handle)
+        sync(handle)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fsync)
+        with pytest.raises(OSError, match="No space left"):
+            run(tmp_path / "out")
+    assert states(tmp_path / "out")
+    assert not list(tmp_path.glob("**/*.tmp"))
+    assert run(tmp_path / "out") == []
+    assert block_files(tmp_path / "out") == block_files(finished)
 
 
 def test_places_left_beside_a_whole_block_are_removed(stopped, finished):
