@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sfmab_jax.study.commands import Coordinator, NumProcesses, ProcessId, say
+from sfmab_jax.study.commands import Coordinator, NumProcesses, ProcessId, said_when_stopped, say
 from sfmab_jax.study.commands import app as study_app
 from sfmab_jax.study.plan_command import plan
 
@@ -346,14 +346,15 @@ def _play_alone(
     from sfmab_jax.base import told_rounds
 
     for (family, make), scale in itertools.product(families.items(), scales):
-        results: Any = sf.simulate(
-            {name: bandit for name, (bandit, _) in bandits.items()},
-            make(num_arms=arms, scale=scale, **told_rounds(make, rounds)),
-            num_rounds=rounds,
-            num_seeds=seeds,
-            seed=seed,
-            dtype=dtype,
-        )
+        with said_when_stopped():
+            results: Any = sf.simulate(
+                {name: bandit for name, (bandit, _) in bandits.items()},
+                make(num_arms=arms, scale=scale, **told_rounds(make, rounds)),
+                num_rounds=rounds,
+                num_seeds=seeds,
+                seed=seed,
+                dtype=dtype,
+            )
         speed = len(bandits) * rounds * seeds / next(iter(results.values())).seconds
         print(f"{family} at scale {scale:g}: done", file=sys.stderr)
         yield family, scale, results, speed

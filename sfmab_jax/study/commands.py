@@ -1,6 +1,8 @@
 """`sfmab study new | check | run | report`."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -107,7 +109,8 @@ def run(
     from sfmab_jax.study.runner import run_study
 
     folder = output or Path((study.output or Path(study.source).stem) + "_quick" * quick)
-    played = run_study(study, folder, say=say, show=None, process=process)
+    with said_when_stopped():
+        played = run_study(study, folder, say=say, show=None, process=process)
     if process.number > 0:
         print(f"process {process.number} of {process.total}: {played} blocks played")
         return
@@ -125,6 +128,16 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder of a study.")]) -
 
 def say(line: str) -> None:
     print(line, file=sys.stderr)
+
+
+@contextmanager
+def said_when_stopped() -> Iterator[None]:
+    """Says what Ctrl-C stopped; some versions of Typer would end without a word."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        say(f"sfmab: {str(stopped) or 'stopped'}")
+        raise typer.Exit(130) from None
 
 
 def use_dtype(dtype: str) -> None:
