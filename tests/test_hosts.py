@@ -34,14 +34,17 @@ checkpoints = 5
 family = "uniform"
 scale = [0.5, 1.0, 2.0, 4.0]
 """
-# Blocks of 4 seeds, 24 of them, each of a tenth of a second at least: time to be killed.
+# Blocks of 4 seeds, 24 of them. A process that is to be killed waits for that in a given block.
 SCRIPT = """
-import time
+import os, pathlib, time
 import sfmab_jax.study.blocks, sfmab_jax.study.playing as playing
 sfmab_jax.study.blocks.block_seeds = lambda cell: 4
-play = playing.simulate
+play, played = playing.simulate, []
 def simulate(*games, **options):
-    time.sleep(0.1)
+    if len(played) == int(os.environ.get("WAIT_IN_BLOCK", 100)):
+        pathlib.Path(os.environ["WAITING"]).touch()
+        time.sleep(300)
+    played.append(games)
     return play(*games, **options)
 playing.simulate = simulate
 from sfmab_jax.cli import main
@@ -50,13 +53,16 @@ main()
 
 
 def start(
-    count: int, *arguments, script: str = SCRIPT, slurm: bool = False
+    count: int, *arguments, script: str = SCRIPT, slurm: bool = False, victim: dict | None = None
 ) -> list[subprocess.Popen]:
-    """Starts so many processes on this machine, told who they are by options or as SLURM does."""
+    """Starts so many processes on this machine, told who they are by options or as SLURM does.
+
+    ``victim`` has more of the environment for some processes.
+    """
     port = free_port()
     started = []
     for number in range(count):
-        told, given = dict(os.environ), []
+        told, given = os.environ | (victim or {}).get(number, {}), []
         if slurm:
             job = port - (65535 - 2**12 + 1)  # JAX makes the port of the job's number
             told |= {"SLURM_JOB_ID": f"{job}", "SLURM_STEP_NODELIST": "localhost"}
@@ -125,13 +131,15 @@ def test_several_processes_play_the_same_study(count, slurm, study_file, alone, 
 @pytest.mark.slow
 def test_who_is_killed_is_named_and_fewer_processes_go_on(study_file, alone, tmp_path, monkeypatch):
     """Of three process 1 is killed, of two process 0; one alone plays what is left."""
-    folder, generator = tmp_path / "out", random.Random(5)
-    for count, victim in ((3, 1), (2, 0)):
-        processes = start(count, "study", "run", study_file, "--output", folder)
-        before, begun = len(block_files(folder)), time.monotonic()
-        while len(block_files(folder)) < before + 2 and time.monotonic() - begun < 120:
-            time.sleep(0.01)
-        time.sleep(generator.uniform(0, 0.2))
+    folder = tmp_path / "out"
+    for count, victim, block in ((3, 1, 2), (2, 0, 1)):
+        waiting = tmp_path / f"waiting_{count}"
+        fate = {victim: {"WAIT_IN_BLOCK": str(block), "WAITING": str(waiting)}}
+        arguments = ("study", "run", study_file, "--output", folder)
+        processes = start(count, *arguments, victim=fate)
+        begun = time.monotonic()
+        while not waiting.exists() and time.monotonic() - begun < 200:
+            time.sleep(0.05)
         processes[victim].send_signal(signal.SIGKILL)
         codes, errors = zip(*ended(processes))
         assert codes[victim] == -signal.SIGKILL
@@ -139,12 +147,12 @@ def test_who_is_killed_is_named_and_fewer_processes_go_on(study_file, alone, tmp
             assert codes == (1, -signal.SIGKILL, 0), errors
             (last,) = (line for line in errors[0].splitlines() if line.startswith("sfmab:"))
             assert "process 1 on" in last
-            assert "of its 8 blocks are there" in last
+            assert "2 of its 8 blocks are there" in last
             assert last.endswith("the same command continues")
-            assert 16 <= len(block_files(folder)) < 24
+            assert len(block_files(folder)) == 18
         else:  # nobody is left to report, but process 1 has finished its blocks
             assert codes[1] == 0, errors
-    assert len(block_files(folder)) < 24
+            assert len(block_files(folder)) == 18 + 1 + 3
     monkeypatch.setattr("sfmab_jax.study.blocks.block_seeds", lambda cell: 4)
     run_study(parse_study(TEXT, "study.toml"), folder)
     assert block_files(folder) == block_files(alone)
