@@ -1,11 +1,11 @@
-"""The command line: `sfmab run`, `study`, `losses`, `verify`, `bench` and `list`."""
+"""The command line: `sfmab run`, `study`, `plan`, `losses`, `verify`, `bench` and `list`."""
 
 import csv
 import inspect
 import io
 import itertools
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +15,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sfmab_jax.study.commands import Coordinator, NumProcesses, ProcessId, said_when_stopped, say
 from sfmab_jax.study.commands import app as study_app
+from sfmab_jax.study.plan_command import plan
 
 __all__ = ["app", "main"]
 
@@ -28,6 +30,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.add_typer(study_app)
+app.command()(plan)
 
 RUN_EPILOG = """
 Examples:
@@ -88,11 +91,19 @@ def run(
     output: Annotated[
         Path, typer.Option(help="Picture to write; the table goes beside it as .csv.")
     ] = Path("sfmab_run.png"),
+    coordinator: Coordinator = None,
+    num_processes: NumProcesses = None,
+    process_id: ProcessId = None,
 ) -> None:
-    """Plays strategies on loss sequences and reports their regret with intervals and bounds."""
+    """Plays strategies on loss sequences and reports their regret with intervals and bounds.
+
+    Several processes share the games through a folder beside the output.
+    """
     _configure(dtype, devices)
+    from sfmab_jax.hosts import join
+
+    process = join(coordinator, num_processes, process_id)
     import sfmab_jax as sf
-    from sfmab_jax.base import told_rounds
 
     families = _choices("losses", losses, sf.losses.LOSSES)
     chosen = _choices("strategies", strategies, sf.strategies.STRATEGIES)
@@ -103,24 +114,30 @@ def run(
     cells: dict[tuple[str, str], Any] = {}
     table = _new_table(arms, rounds, seeds, dtype)
     rows = []
-    for (family, make), scale in itertools.product(families.items(), factors):
-        results: Any = sf.simulate(
-            {name: bandit for name, (bandit, _) in bandits.items()},
-            make(num_arms=arms, scale=scale, **told_rounds(make, rounds)),
-            num_rounds=rounds,
-            num_seeds=seeds,
-            seed=seed,
-            dtype=dtype,
-        )
+    settings: dict[str, Any] = {
+        "arms": arms,
+        "rounds": rounds,
+        "seeds": seeds,
+        "seed": seed,
+        "dtype": dtype,
+    }
+    if process.total == 1:
+        played = _play_alone(bandits, families, factors, **settings)
+    else:
+        from sfmab_jax.study.shared_run import play_together
+
+        folder = output.with_name(f"{output.stem}_blocks")
+        played = play_together(process, folder, bandits, families, factors, say, settings)
+    for family, scale, results, speed in played:
         cells[family, f"{scale:g}"] = results
-        speed = len(bandits) * rounds * seeds / next(iter(results.values())).seconds
         for name, (_, option) in bandits.items():
             bound = None
             if option is not None:
                 bound = sf.bounds.scale_free(results[name].norms, option).printed[0, -1]
             rows.append(_row(family, scale, name, results[name], bound, speed))
             table.add_row(*_readable(rows[-1]))
-        print(f"{family} at scale {scale:g}: done", file=sys.stderr)
+    if process.number > 0:
+        return
     console.print(table)
     _write_csv(output.with_suffix(".csv"), rows)
     _draw(output, cells)
@@ -321,6 +338,28 @@ def _bandits(chosen: dict[str, Any], exploration: str, rounds: int) -> Iterable[
             yield name, (make(**told_rounds(make, rounds)), None)
 
 
+def _play_alone(
+    bandits, families, scales, *, arms: int, rounds: int, seeds: int, seed: int, dtype: str
+) -> Iterator[tuple[str, float, Any, float | None]]:
+    """(Family, scale, results, rounds per second) of each loss sequence."""
+    import sfmab_jax as sf
+    from sfmab_jax.base import told_rounds
+
+    for (family, make), scale in itertools.product(families.items(), scales):
+        with said_when_stopped():
+            results: Any = sf.simulate(
+                {name: bandit for name, (bandit, _) in bandits.items()},
+                make(num_arms=arms, scale=scale, **told_rounds(make, rounds)),
+                num_rounds=rounds,
+                num_seeds=seeds,
+                seed=seed,
+                dtype=dtype,
+            )
+        speed = len(bandits) * rounds * seeds / next(iter(results.values())).seconds
+        print(f"{family} at scale {scale:g}: done", file=sys.stderr)
+        yield family, scale, results, speed
+
+
 def _check_output(output: Path) -> None:
     if output.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ValueError(f"--output is {output}; give a name that ends in .png, .pdf or .svg")
@@ -359,7 +398,7 @@ def _readable(row: tuple) -> tuple[str, ...]:
         name,
         f"{regret:.4g} ± {(high - low) / 2:.2g}",
         "" if bound is None else f"{bound:.3g}",
-        f"{speed / 1e6:.2f} M",
+        "" if speed is None else f"{speed / 1e6:.2f} M",
     )
 
 

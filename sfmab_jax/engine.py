@@ -13,6 +13,7 @@ from jax import Array
 from jax.sharding import AxisType, Mesh, PartitionSpec
 
 from sfmab_jax.base import Bandit
+from sfmab_jax.bookmarks import Bookmark, Bookmarks
 from sfmab_jax.certificate import Watch
 from sfmab_jax.compiled import jit_loop
 from sfmab_jax.feed import Feed
@@ -22,7 +23,14 @@ from sfmab_jax.random_bits import game_key
 from sfmab_jax.rounds import Block, begin_block, play_chunk
 from sfmab_jax.sizes import games_per_device
 
-__all__ = ["Games", "GamesPlayed", "measure_losses", "play_games"]
+__all__ = [
+    "Games",
+    "GamesPlayed",
+    "measure_losses",
+    "play_games",
+    "sequences_per_vector",
+    "window_rounds",
+]
 
 # Rounds whose losses are handed to the games together, and the most losses for that.
 _WINDOW = 16
@@ -65,13 +73,11 @@ class Games:
 
     @property
     def window(self) -> int:
-        """The largest divisor of a chunk that is not too large for a window."""
-        most = max(1, min(_WINDOW, _WINDOW_LOSSES // self.losses.num_arms))
-        return max(d for d in range(1, most + 1) if self.chunk_rounds % d == 0)
+        return window_rounds(self.losses.num_arms, self.chunk_rounds)
 
-    def chunks(self) -> Iterator[tuple[int, int]]:
-        """(first round, number of windows) of the chunks."""
-        for first in range(1, self.num_rounds + 1, self.chunk_rounds):
+    def chunks(self, start: int = 1) -> Iterator[tuple[int, int]]:
+        """(first round, number of windows) of the chunks from round ``start`` on."""
+        for first in range(start, self.num_rounds + 1, self.chunk_rounds):
             rounds = min(self.chunk_rounds, self.num_rounds - first + 1)
             yield first, -(-rounds // self.window)
 
@@ -85,6 +91,12 @@ class Games:
             dtype=self.dtype,
             chunk_rounds=self.chunk_rounds,
         )
+
+
+def window_rounds(num_arms: int, chunk_rounds: int) -> int:
+    """The largest divisor of a chunk that is not too large for a window."""
+    most = max(1, min(_WINDOW, _WINDOW_LOSSES // num_arms))
+    return max(d for d in range(1, most + 1) if chunk_rounds % d == 0)
 
 
 _begin_block = jax.jit(
@@ -164,8 +176,14 @@ def play_games(
     index: int,
     advance: Callable[[int], None],
     stop: threading.Event,
+    *,
+    bookmarks: Bookmarks | None = None,
+    place: str = "games",
 ) -> GamesPlayed | None:
-    """Plays block number ``index`` from the first to the last round; None if stopped."""
+    """Plays block number ``index`` to the last round; None if stopped.
+
+    It begins with the first round, or where the bookmark of this ``place`` is.
+    """
     width = games.width
     first_game = index * games.block_games
     num_here = min(games.block_games, games.num_games - first_game)
@@ -174,7 +192,7 @@ def play_games(
     # Each device has its own run of consecutive sequences.
     by_device = sequence.reshape(len(games.devices), width)
     first = by_device[:, :1]
-    run = np.arange(_sequences_per_device(games, width))
+    run = np.arange(sequences_per_vector(games.num_sequences, games.num_seeds, width))
     feed = games.feed(np.minimum(first + run, games.num_sequences - 1).ravel())
     play = _compiled_play(games.devices, games.engine)
     block: Block = _begin_block(
@@ -191,7 +209,14 @@ def play_games(
     game_keys = _game_keys(jax.random.key(games.seed), jnp.uint32(sequence), seed)
     per_lane = (game_keys, jnp.int32((by_device - first).ravel()))
     checkpoints = jnp.int32(games.checkpoints)
-    for first_round, num_windows in games.chunks():
+    bookmark = Bookmark(
+        bookmarks,
+        f"{place}_{first_game}_{games.block_games}",
+        num_rounds=games.num_rounds,
+        num_games=num_here,
+    )
+    block, start = bookmark.find(block, feed)
+    for first_round, num_windows in games.chunks(start):
         if stop.is_set():
             return None
         losses = feed.chunk(first_round)
@@ -199,6 +224,7 @@ def play_games(
         block = play(bandit, record, watch, losses, block, *per_lane, *when, window=games.window)
         jax.block_until_ready(block)
         advance(min(games.chunk_rounds, games.num_rounds - first_round + 1) * num_here)
+        bookmark.keep(first_round - 1 + games.chunk_rounds, block, feed)
     totals = np.asarray(block.totals)[:-1, :, :num_here].astype(np.float64) * games.unit
     realised, realised_error, advantage, advantage_error = np.moveaxis(totals, 1, 0)
     realised = (realised + realised_error).T
@@ -212,15 +238,17 @@ def play_games(
     return GamesPlayed(realised, expected, records, watched)
 
 
-def _sequences_per_device(games: Games, width: int) -> int:
+def sequences_per_vector(num_sequences: int, num_seeds: int, width: int) -> int:
     """The most loss sequences that the lanes of one device meet, rounded up to a power of two."""
-    if games.num_seeds % width == 0 or games.num_sequences == 1:
+    if num_seeds % width == 0 or num_sequences == 1:
         return 1
-    most = min(games.num_sequences, (width - 1) // games.num_seeds + 2)
+    most = min(num_sequences, (width - 1) // num_seeds + 2)
     return 1 << (most - 1).bit_length()
 
 
-def measure_losses(games: Games, stop: threading.Event) -> Norms | None:
+def measure_losses(
+    games: Games, stop: threading.Event, *, bookmarks: Bookmarks | None = None
+) -> Norms | None:
     """The norms of all sequences at the checkpoints; None if stopped."""
     num_arms = games.losses.num_arms
     measure_rounds = _compiled_measure(games.devices[0].platform)
@@ -234,7 +262,9 @@ def measure_losses(games: Games, stop: threading.Event) -> Norms | None:
             num_checkpoints=len(games.checkpoints),
             dtype=games.dtype,
         )
-        for first_round, _ in games.chunks():
+        bookmark = Bookmark(bookmarks, f"norms_{start}_{block}", num_rounds=games.num_rounds)
+        measure, next_round = bookmark.find(measure, feed)
+        for first_round, _ in games.chunks(next_round):
             if stop.is_set():
                 return None
             losses = feed.chunk(first_round)
@@ -242,6 +272,7 @@ def measure_losses(games: Games, stop: threading.Event) -> Norms | None:
                 losses, measure, jnp.int32(games.checkpoints), jnp.int32(first_round)
             )
             jax.block_until_ready(measure)
+            bookmark.keep(first_round - 1 + games.chunk_rounds, measure, feed)
         rows.append(np.asarray(measure.rows)[:-1])
     together = np.concatenate(rows, axis=-1)[..., : games.num_sequences]
     return norms_from_rows(together, num_arms, games.checkpoints, games.unit)

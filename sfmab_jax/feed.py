@@ -71,6 +71,22 @@ class Feed:
         self._spare = made[self._chunk_rounds :] if len(made) > self._chunk_rounds else None
         return made[: self._chunk_rounds, :, : len(self._sequences)]
 
+    def state(self) -> list[Array]:
+        """All that the chunks to come depend on, beside the round."""
+        if self._losses.table is not None:
+            return []
+        spare = [] if self._spare is None else [self._spare]
+        return [*jax.tree.leaves(self._states), *spare]
+
+    def restore(self, state: list[np.ndarray]) -> None:
+        """Continues where another feed of the same losses had this `state`."""
+        if self._losses.table is None:
+            arrays = [jnp.array(array) for array in state]
+            leaves, structure = jax.tree.flatten(self._states)
+            own = len(leaves)
+            self._states = jax.tree.unflatten(structure, arrays[:own])
+            self._spare = arrays[own] if len(arrays) > own else None
+
     def _generate(self, first_round: int, num_rounds: int) -> Array:
         """At least so many rounds, in whole windows."""
         num_windows = -(-num_rounds // self._window)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sfmab_jax.base import Bandit, BanditState, feedback_of, with_static_functions
+from sfmab_jax.bookmarks import Bookmarks
 from sfmab_jax.certificate import Certificate, certificate_from_rows, watch
 from sfmab_jax.checks import check_integer
 from sfmab_jax.engine import Games, measure_losses, play_games
@@ -43,6 +44,7 @@ def simulate(
     devices: Sequence[Any] | None = None,
     chunk_rounds: int | None = None,
     engine: Literal["scan", "fused"] = "scan",
+    bookmarks: Bookmarks | None = None,
 ) -> Result | Results:
     """Plays every strategy on the same loss sequences with the same random numbers.
 
@@ -73,6 +75,8 @@ def simulate(
       engine: "scan", a scan over the rounds; or "fused", a kernel in which a tile of games plays
         a chunk of rounds, for GPU and TPU: see `sfmab_jax.fused`. Their results agree up to
         rounding. On CPU the kernel is interpreted, slowly, to compare.
+      bookmarks: where a long run keeps its places, to go on from them; see
+        `sfmab_jax.bookmarks`. They belong to the arguments of one call.
 
     Returns:
       A `Result` for one bandit, `Results` for a mapping.
@@ -128,18 +132,23 @@ def simulate(
         for name, bandit in named.items():
             check_fusible(name, bandit, record, sequence.num_arms, dtype, chosen[0])
     one = isinstance(strategies, Bandit)
-    return _simulate(games, named, record, watches, progress, one)
+    return _simulate(games, named, record, watches, progress, one, bookmarks)
 
 
-def _simulate(games: Games, named, record, watches, progress, one: bool) -> Result | Results:
+def _simulate(
+    games: Games, named, record, watches, progress, one: bool, bookmarks: Bookmarks | None
+) -> Result | Results:
     """Plays what has been checked."""
     kept = None if record is None else with_static_functions(record)
     bar = Progress(games.num_games * games.num_rounds * len(named), progress)
-    jobs: list[Callable[[threading.Event], Any]] = [partial(measure_losses, games)]
-    for name, bandit in named.items():
-        static = with_static_functions(bandit)
+    jobs: list[Callable[[threading.Event], Any]] = [
+        partial(measure_losses, games, bookmarks=bookmarks)
+    ]
+    for number, (name, bandit) in enumerate(named.items()):
+        play = partial(play_games, bookmarks=bookmarks, place=f"games_{number}")
+        how = (games, with_static_functions(bandit), kept, watches[name])
         for block in range(games.num_blocks):
-            jobs.append(partial(play_games, games, static, kept, watches[name], block, bar.advance))
+            jobs.append(partial(play, *how, block, bar.advance))
     try:
         with bar:
             norms, *blocks = run_jobs(jobs, games.devices, bar.show)

@@ -8,7 +8,14 @@ from typing import Any
 
 import jax
 
-__all__ = ["run_jobs"]
+__all__ = ["num_cores", "run_jobs"]
+
+
+def num_cores() -> int:
+    """Cores that this process may use; a scheduler may have given it some of the machine's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def run_jobs(
@@ -30,7 +37,7 @@ def run_jobs(
         with jax.default_device(devices[0]):
             return job(stop)
 
-    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) if lone_cpu else 1)) as pool:
+    with ThreadPoolExecutor(num_cores() if lone_cpu else 1) as pool:
         futures: list[Future] = [pool.submit(on_first, job) for job in jobs]
         waiting = set(futures)
         try:

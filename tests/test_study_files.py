@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sfmab_jax.cli import main
 from sfmab_jax.losses import LOSSES
 from sfmab_jax.strategies import STRATEGIES
-from sfmab_jax.study.blocks import estimate
 from sfmab_jax.study.config import EXAMPLES, parse_study
+from sfmab_jax.study.cost import cost_of, this_machine
 from sfmab_jax.study.plan import plan_cells
 
 GOOD = """
@@ -293,7 +293,7 @@ def test_every_strategy_and_family_can_be_studied_with_its_defaults():
     tables = [f"[strategies.{name}]" for name in STRATEGIES] + [f"[losses.{f}]" for f in LOSSES]
     cells = plan_cells(parse_study("rounds = 100\n" + "\n".join(tables), "all.toml"))
     assert len(cells) == len(STRATEGIES) * len(LOSSES)
-    assert estimate(cells, 64).num_rounds == len(cells) * 64 * 100
+    assert cost_of(cells, 64, this_machine()).num_rounds == len(cells) * 64 * 100
 
 
 def test_certificates_are_planned():

@@ -13,7 +13,6 @@ import pytest
 
 import sfmab_jax as sf
 from sfmab_jax.cli import main
-from sfmab_jax.strategies import STRATEGIES
 from sfmab_jax.study import analysis
 from sfmab_jax.study.config import EXAMPLES, parse_study
 from sfmab_jax.study.report import write_report
@@ -205,9 +204,6 @@ def test_what_is_not_finite_or_nothing_at_all_is_left_blank(tmp_path):
 def test_the_ready_studies_run_to_their_reports(name, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = tomllib.loads((EXAMPLES / f"{name}.toml").read_text())
-    named = {member.get("strategy", label) for label, member in table["strategies"].items()}
-    if missing := sorted(named - STRATEGIES.keys()):
-        pytest.skip(f"this version has no {', '.join(missing)}")
     for arguments in (["run", name, "--quick", "--output", "out"], ["report", "out"]):
         with pytest.raises(SystemExit) as stopped:
             main(["study", *arguments])

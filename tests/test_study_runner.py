@@ -252,17 +252,19 @@ def test_certificates_are_kept_with_their_block(tmp_path):
         assert result.certificate.violations.sum() == 0
 
 
-def test_the_display_counts_what_is_played_and_what_is_left(capsys):
+def test_the_display_counts_what_is_played_and_what_is_left(finished, capsys):
     cells = plan_cells(parse_study(TEXT, "small.toml"))[:2]
-    with Display(cells, [100, 300], show=True) as display:
+    (block,) = blocks(cells[1], 24)
+    played = store.read_block(finished, block)
+    with Display(cells, [100, 300], [24, 24], show=True) as display:
         display.found(0, 100)
         display.begin(1)
         display.advance(1, 150)
-        display.mean(1, 2.5, 12, done=False)
+        display.count(1, played)
     error = capsys.readouterr().err
     assert "62%" in error  # (100 + 150) of 400
     assert "M rounds/s" in error
-    assert "mean regret 2.5, 12 seeds" in error
+    assert f"mean regret {played.expected_regret[..., -1].mean():.4g}, 24 seeds" in error
     assert [duration(s) for s in (3, 150, 9000, 400_000)] == [
         "3 seconds",
         "2.5 minutes",

@@ -4,6 +4,7 @@ Every row is a NamedTuple, so that a table, a CSV file and a test read the same 
 """
 
 import itertools
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from sfmab_jax.results import Result
 from sfmab_jax.study import inference
 from sfmab_jax.study.loaded import Played, Study
 from sfmab_jax.theory import bounds
+from sfmab_jax.theory.guarantees import exploration_of
 
 __all__ = [
     "DifferenceRow",
@@ -93,11 +95,10 @@ def bound(played: Played) -> np.ndarray | None:
     Theorem 1 of the paper, corrected reading, for Algorithm 1 with the paper's parameters; over
     several sequences the mean of their bounds.
     """
-    given = dict(played.cell.strategy_parameters)
-    exploration = given.pop("exploration", "adaptive")
-    if played.cell.strategy_name != "scale_free" or given != {"alpha": None, "beta": 1.0}:
+    option = exploration_of(replace(played.result, bandit=played.cell.bandit()))
+    if option is None:
         return None
-    return bounds.scale_free(played.result.norms, exploration).corrected.mean(axis=0)
+    return bounds.scale_free(played.result.norms, option).corrected.mean(axis=0)
 
 
 class DifferenceRow(NamedTuple):

@@ -1,6 +1,5 @@
-"""Cells cut into blocks of seeds, each played and kept on its own, and what they will cost."""
+"""Cells cut into blocks of seeds and spans of rounds."""
 
-import os
 from typing import NamedTuple
 
 import numpy as np
@@ -8,13 +7,14 @@ import numpy as np
 from sfmab_jax.rounds import block_width
 from sfmab_jax.study.plan import Cell
 
-__all__ = ["Block", "Estimate", "block_seeds", "blocks", "estimate"]
+__all__ = ["CORE_SPEED", "Block", "block_seeds", "blocks", "span_rounds", "vector_work"]
 
 # Rounds of games in a block: some seconds of one core.
 _BLOCK_WORK = 4e7
-# Rough figures for the estimate: rounds of one arm per second on a core, and a compilation.
-_SPEED = 5e7
-_COMPILATION = 5.0
+# Work that a core does in a second, see `Block.work`; roughly, for Algorithm 1.
+CORE_SPEED = 5e7
+# Seconds in a span of rounds.
+_SPAN = 15.0
 
 
 class Block(NamedTuple):
@@ -28,6 +28,23 @@ class Block(NamedTuple):
     def num_rounds(self) -> int:
         """Rounds of all its games."""
         return self.cell.num_rounds * self.cell.num_sequences * self.num_seeds
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of the engine that hold its games; it plays whole ones only."""
+        games = self.cell.num_sequences * self.num_seeds
+        return -(-games // block_width(self.cell.num_arms))
+
+    @property
+    def work(self) -> int:
+        """In proportion to the time it takes, roughly: a round costs more with more arms."""
+        return self.vectors * vector_work(self.cell) * self.cell.num_rounds
+
+
+def vector_work(cell: Cell) -> int:
+    """The work in a round of one vector of games."""
+    size = 2 if cell.dtype == "float64" else 1
+    return block_width(cell.num_arms) * (cell.num_arms + 5) * size
 
 
 def block_seeds(cell: Cell) -> int:
@@ -47,37 +64,9 @@ def blocks(cell: Cell, num_seeds: int) -> list[Block]:
     return [Block(cell, s, min(size, num_seeds - s)) for s in range(0, num_seeds, size)]
 
 
-class Estimate(NamedTuple):
-    """What a study will cost, roughly."""
+def span_rounds(cell: Cell) -> int:
+    """Rounds after which a block that is being played is kept, see `spans`.
 
-    num_rounds: int  # of all games
-    seconds: float
-    memory: int  # bytes, beyond what JAX itself takes
-    disk: int  # bytes
-
-
-def estimate(cells: tuple[Cell, ...], num_seeds: int) -> Estimate:
-    """Rounds are counted; the time is a guess from a figure for one core, and compilations."""
-    rounds, seconds, memory, disk = 0, 0.0, 0, 0
-    cores = os.cpu_count() or 1
-    for cell in cells:
-        width = block_width(cell.num_arms)
-        size = 8 if cell.dtype == "float64" else 4
-        given = cell.checkpoints
-        kept = min(given, cell.num_rounds) if isinstance(given, int) else len(given)
-        for block in blocks(cell, num_seeds):
-            games = block.num_seeds * cell.num_sequences
-            vectors = -(-games // width)
-            waves = -(-vectors // cores)
-            rounds += block.num_rounds
-            seconds += waves * width * cell.num_rounds * (cell.num_arms + 5) * size / 4 / _SPEED
-            written = 16 * games * kept
-            working = size * min(vectors, cores) * width * (32 * cell.num_arms + 8 * kept)
-            memory = max(memory, 3 * written + working)
-            disk += written
-    # Numbers do not need another program, other choices do.
-    programs = {(c.num_arms, c.strategy_name, *map(type, c.strategy_parameters.values()),
-                 *(v for v in c.strategy_parameters.values() if isinstance(v, str)))
-                for c in cells}  # fmt: skip
-    programs |= {(c.num_arms, c.family) for c in cells}
-    return Estimate(rounds, seconds + _COMPILATION * len(programs), memory, disk)
+    A core plays them in about a quarter of a minute; most blocks have fewer.
+    """
+    return int(_SPAN * CORE_SPEED / vector_work(cell))

@@ -1,6 +1,8 @@
 """`sfmab study new | check | run | report`."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +22,16 @@ app = typer.Typer(
 
 File = Annotated[str, typer.Argument(help="A study file, or the name of a ready study.")]
 Quick = Annotated[bool, typer.Option("--quick", help="The quick form: [quick] in the file.")]
+
+Coordinator = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Of several processes: where process 0 is."),
+]
+NumProcesses = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="How many there are. SLURM and others tell by themselves."),
+]
+ProcessId = Annotated[int | None, typer.Option(metavar="N", help="Which this one is, from 0 on.")]
 
 RUN_EPILOG = """
 Examples:
@@ -48,9 +60,10 @@ def new(file: Annotated[Path, typer.Argument(help="The file to write.")]) -> Non
 @app.command()
 def check(file: File, quick: Quick = False) -> None:
     """Shows the plan of a study: its cells, rounds, and what they will cost, roughly."""
-    from sfmab_jax.study.blocks import blocks, estimate
+    from sfmab_jax.study.blocks import blocks
     from sfmab_jax.study.config import read_study
-    from sfmab_jax.study.display import duration
+    from sfmab_jax.study.cost import cost_of, this_machine
+    from sfmab_jax.study.display import duration, size
     from sfmab_jax.study.plan import plan_cells
 
     study = read_study(file, quick)
@@ -66,12 +79,13 @@ def check(file: File, quick: Quick = False) -> None:
         labels = (cell.strategy, cell.losses, *map(str, numbers), f"{rounds:,}", cell.identity)
         table.add_row(*labels)
     Console().print(table)
-    cost = estimate(cells, study.seeds)
+    cost = cost_of(cells, study.seeds, this_machine())
     print(
         f"{len(cells)} cells, {study.seeds:,} seeds, {study.sequences:,} sequences, {study.dtype}"
     )
     print(f"{cost.num_rounds:,} rounds of games, about {duration(cost.seconds)} on this machine")
-    print(f"about {_size(cost.memory)} of memory and {_size(cost.disk)} of disk")
+    memory = cost.device_memory + cost.host_memory
+    print(f"about {size(memory)} of memory and {size(cost.disk)} of disk; see also: sfmab plan")
 
 
 @app.command(epilog=RUN_EPILOG)
@@ -81,20 +95,25 @@ def run(
         Path | None, typer.Option(help="Folder for the results; by default as the file says.")
     ] = None,
     quick: Quick = False,
+    coordinator: Coordinator = None,
+    num_processes: NumProcesses = None,
+    process_id: ProcessId = None,
 ) -> None:
     """Plays a study, or what is not yet there of it. Stopped, it continues where it was."""
+    from sfmab_jax.hosts import join
     from sfmab_jax.study.config import read_study
 
     study = read_study(file, quick)
-    _use_dtype(study.dtype)
+    use_dtype(study.dtype)
+    process = join(coordinator, num_processes, process_id)
     from sfmab_jax.study.runner import run_study
 
     folder = output or Path((study.output or Path(study.source).stem) + "_quick" * quick)
-    try:
-        played = run_study(study, folder, say=_say, show=None)
-    except KeyboardInterrupt as stopped:  # typer would end without a word
-        _say(f"sfmab: {str(stopped) or 'stopped'}")
-        raise typer.Exit(130) from None
+    with said_when_stopped():
+        played = run_study(study, folder, say=say, show=None, process=process)
+    if process.number > 0:
+        print(f"process {process.number} of {process.total}: {played} blocks played")
+        return
     print(f"{played} blocks played; {folder} has all of the study")
     print(f"Its report: sfmab study report {folder}")
 
@@ -107,20 +126,22 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder of a study.")]) -
     print(f"Wrote {write_report(folder)}")
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _use_dtype(dtype: str) -> None:
+@contextmanager
+def said_when_stopped() -> Iterator[None]:
+    """Says what Ctrl-C stopped; some versions of Typer would end without a word."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        say(f"sfmab: {str(stopped) or 'stopped'}")
+        raise typer.Exit(130) from None
+
+
+def use_dtype(dtype: str) -> None:
     import jax
 
     if dtype == "float64":
         jax.config.update("jax_enable_x64", True)
-
-
-def _size(number: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:.3g} TB"

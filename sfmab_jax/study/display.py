@@ -5,13 +5,15 @@ import threading
 import time
 from collections.abc import Sequence
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
+from sfmab_jax.results import Result
 from sfmab_jax.study.plan import Cell
 
-__all__ = ["Display", "duration"]
+__all__ = ["Display", "duration", "size"]
 
 _MOST_CELLS = 8  # shown at a time
 
@@ -19,8 +21,11 @@ _MOST_CELLS = 8  # shown at a time
 class Display:
     """Bars in a terminal; elsewhere a line for each cell that is done. Fed from many threads."""
 
-    def __init__(self, cells: Sequence[Cell], rounds: Sequence[int], show: bool | None):
-        self._cells = list(cells)
+    def __init__(
+        self, cells: Sequence[Cell], rounds: Sequence[int], seeds: Sequence[int], show: bool | None
+    ):
+        self._cells, self._seeds = list(cells), list(seeds)
+        self._sums = [np.zeros(2) for _ in cells]
         self._lock = threading.Lock()
         self._played, self._left = 0, sum(rounds)
         self._start = time.perf_counter()
@@ -56,7 +61,8 @@ class Display:
 
     def found(self, number: int, rounds: int) -> None:
         """Rounds of a cell that an earlier run has played; they do not count for the speed."""
-        self._left -= rounds
+        with self._lock:
+            self._left -= rounds
         self._progress.advance(self._tasks[number], rounds)
         self._progress.advance(self._all, rounds)
 
@@ -80,12 +86,19 @@ class Display:
         self._progress.advance(self._tasks[number], rounds)
         self._progress.update(self._all, advance=rounds, note=note)
 
-    def mean(self, number: int, mean: float, seeds: int, done: bool) -> None:
-        """The mean regret of the cell's seeds so far."""
-        note = f"mean regret {mean:.4g}, {seeds} seeds"
+    def count(self, number: int, result: Result) -> None:
+        """A block of this cell is there: the mean regret of its seeds so far."""
+        final = result.expected_regret[:, :, -1].mean(axis=0)
+        self._sums[number] += final.sum(), len(final)
+        total, seeds = self._sums[number]
+        note = f"mean regret {total / seeds:.4g}, {seeds:.0f} seeds"
         self._progress.update(self._tasks[number], note=note)
-        if done and self._lines:
+        if seeds == self._seeds[number] and self._lines and self._played:
             print(f"{self._cells[number].label}: {note}", file=sys.stderr)
+
+    def wait(self, whom: str) -> None:
+        """Only other processes still play."""
+        self._progress.update(self._all, note=f"waits for {whom}")
 
 
 def _short(cell: Cell) -> str:
@@ -100,3 +113,12 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * unit:
             return f"{seconds / unit:.1f} {name}"
     return f"{seconds:.0f} seconds"
+
+
+def size(number: float) -> str:
+    """Of so many bytes, for people."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.3g} TB"

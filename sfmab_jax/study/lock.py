@@ -1,4 +1,4 @@
-"""One process at a time may write into a study's folder."""
+"""One process at a time may hold a lock in a study's folder."""
 
 import getpass
 import json
@@ -9,26 +9,21 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-__all__ = ["hold"]
+__all__ = ["hold", "holder_of"]
 
 
 @contextmanager
-def hold(folder: Path) -> Iterator[None]:
-    """Holds the folder's lock, or says who does.
+def hold(folder: Path, name: str = "lock") -> Iterator[None]:
+    """Holds the folder's lock of this name, or says who does.
 
     The lock is the kernel's (``flock``), so it ends with the process, however that ends. The file
     is left behind; its text only names the last holder.
     """
-    try:
-        import fcntl
-    except ImportError:
-        raise OSError("studies are run with file locks, which this system lacks") from None
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OSError(f"{folder} is in use by {_holder(file)}; wait, or stop it") from None
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a+", encoding="utf-8") as file:
+        if not _locked(file):
+            raise OSError(f"{folder} is in use by {_named(file)}; wait, or stop it")
         file.truncate(0)
         holder = {
             "user": _user(),
@@ -41,6 +36,27 @@ def hold(folder: Path) -> Iterator[None]:
         yield
 
 
+def holder_of(path: Path) -> str | None:
+    """Who holds this lock; None if nobody does."""
+    if not path.exists():
+        return None
+    with open(path, "a+", encoding="utf-8") as file:
+        return None if _locked(file) else _named(file)
+
+
+def _locked(file) -> bool:
+    """Whether the lock could be taken."""
+    try:
+        import fcntl
+    except ImportError:
+        raise OSError("studies are run with file locks, which this system lacks") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _user() -> str:
     try:
         return getpass.getuser()
@@ -48,7 +64,7 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _holder(file) -> str:
+def _named(file) -> str:
     file.seek(0)
     try:
         holder = json.loads(file.read())

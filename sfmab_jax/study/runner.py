@@ -1,44 +1,46 @@
 """Plays a study block after block; stopped at any moment, it continues where it was.
 
-What is stopped, by Ctrl-C, SIGTERM, SIGKILL or a full disk, loses the block under way at most.
-The engine plays a game the same alone or in a batch, so the blocks, and with them the results,
-are bitwise those of a run without a stop.
+What is stopped, by Ctrl-C, SIGTERM, SIGKILL or a full disk, loses the block under way at most, and
+of a long block no more than its last span of rounds. The engine plays a game the same alone or in
+a batch, in one go or in spans, so the results are bitwise those of a run without a stop.
 """
 
+import itertools
 import json
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import sfmab_jax
+from sfmab_jax.hosts import ALONE, Process
 from sfmab_jax.results import Result
-from sfmab_jax.simulate import simulate
 from sfmab_jax.study.blocks import Block, blocks
 from sfmab_jax.study.config import StudyFile
 from sfmab_jax.study.display import Display
 from sfmab_jax.study.lock import hold
 from sfmab_jax.study.plan import Cell, plan_cells
+from sfmab_jax.study.playing import play_block, sigterm_as_interrupt
 from sfmab_jax.study.provenance import commit_of, now, platform_now, versions_now
+from sfmab_jax.study.spans import forget_spans
 from sfmab_jax.study.store import (
     FORMAT,
     clear_leftovers,
     read_block,
     read_manifest,
-    write_block,
     write_json,
 )
+from sfmab_jax.study.together import Others, assist, check_nobody_else, refuse, share_out
 
 __all__ = ["run_study"]
 
-_OWN_FILES = ("manifest.json", "lock", "cells", "report")
+Work = list[list[Block]]  # the blocks of each cell
+_POLL = 0.2  # seconds between looks at the others
+
+_OWN_FILES = ("manifest.json", "lock", "cells", "report", "processes")
 
 
 def run_study(
@@ -46,29 +48,51 @@ def run_study(
     folder: Path,
     say: Callable[[str], None] = lambda line: None,
     show: bool | None = False,
+    process: Process = ALONE,
 ) -> int:
     """Plays what is not yet there of a study; returns the number of blocks played now.
+
+    Process 0 counts the blocks of all processes and ends when all have ended, the others count
+    their own, see `together`.
 
     Args:
       study: the checked study file.
       folder: where its blocks are kept, see `store`.
       say: told in single lines what is reused, changed or damaged.
       show: whether to draw progress bars; None draws them in a terminal and lines elsewhere.
+      process: which of several processes this one is.
     """
     cells = plan_cells(study)
     _check_folder(folder)
-    with hold(folder), _sigterm_as_interrupt():
+    work = [blocks(cell, study.seeds) for cell in cells]
+    with sigterm_as_interrupt():
+        if process.number > 0:
+            return assist(folder, itertools.chain(*work), process, say)
+        try:
+            return _lead(study, cells, work, folder, say, show, process)
+        except BaseException as error:
+            refuse(folder, process, str(error) or "stopped")
+            raise
+
+
+def _lead(
+    study: StudyFile, cells: tuple[Cell, ...], work: Work, folder: Path, say, show, process: Process
+) -> int:
+    """What process 0 does, and the only one if there are no others."""
+    with hold(folder):
+        check_nobody_else(folder)
         clear_leftovers(folder)
         earlier = _earlier_manifest(folder, say)
         if earlier is not None:
             _tell_changes(folder, cells, earlier, say)
         manifest = _manifest(study, cells, earlier)
         run: dict[str, Any] = {"started": now(), "ended": None, "blocks": 0, "seconds": 0.0}
+        run["processes"] = process.total
         manifest["runs"].append(run)
         write_json(folder / "manifest.json", manifest)
         start = time.perf_counter()
         try:
-            for _ in _play(study, cells, folder, say, show):
+            for _ in _play(cells, work, folder, say, show, process):
                 run["blocks"] += 1
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
@@ -88,57 +112,51 @@ def run_study(
 
 
 def _play(
-    study: StudyFile, cells: tuple[Cell, ...], folder: Path, say, show: bool | None
+    cells: tuple[Cell, ...], work: Work, folder: Path, say, show: bool | None, process: Process
 ) -> Iterator[Block]:
-    """Plays and writes the blocks that are not there, and yields each."""
-    work = [blocks(cell, study.seeds) for cell in cells]
-    missing, sums = [], [np.zeros(2) for _ in cells]
+    """Plays and writes the blocks that are not there, and yields each; all processes do theirs."""
+    place = {cell.label: number for number, cell in enumerate(cells)}
     totals = [sum(block.num_rounds for block in mine) for mine in work]
-    with Display(cells, totals, show) as display:
-        for number, mine in enumerate(work):
-            for block in mine:
-                kept = read_block(folder, block)
-                if isinstance(kept, Result):
-                    display.found(number, block.num_rounds)
-                    sums[number] += _sum_of_final(kept)
-                    continue
-                if kept != "missing":
-                    say(f"{block.cell.label}, seeds from {block.first_seed}: {kept}; played again")
-                missing.append((block.first_seed, number, block))
+    with Display(cells, totals, [sum(b.num_seeds for b in mine) for mine in work], show) as display:
+        missing = []
+        for block in itertools.chain(*work):
+            number = place[block.cell.label]
+            kept = read_block(folder, block)
+            if isinstance(kept, Result):
+                forget_spans(folder, block)
+                display.found(number, block.num_rounds)
+                display.count(number, kept)
+                continue
+            if kept != "missing":
+                say(f"{block.cell.label}, seeds from {block.first_seed}: {kept}; played again")
+            missing.append((block.first_seed, number, block))
         # The first seeds of all cells first: what is there early shows all of the study.
-        for _, number, block in sorted(missing, key=lambda item: item[:2]):
+        ordered = [block for _, _, block in sorted(missing, key=lambda item: item[:2])]
+        shares = share_out(ordered, process.total)
+        others = Others(folder, process, shares)
+        for block in shares[process.number]:
+            number = place[block.cell.label]
             display.begin(number)
-            result = _played(block, partial(display.advance, number))
-            write_block(folder, block, result)
-            sums[number] += _sum_of_final(result)
-            total, seeds = sums[number]
-            display.mean(number, total / seeds, int(seeds), seeds == study.seeds)
+            moved = (partial(display.advance, number), partial(display.found, number))
+            display.count(number, play_block(folder, block, say, *moved))
             yield block
+            yield from _of_others(others, place, display)
+        while others.busy():
+            display.wait(others.waited_for())
+            time.sleep(_POLL)
+            yield from _of_others(others, place, display)
+    if lost := others.losses():
+        raise OSError("; ".join(lost))
+    others.forget()
 
 
-def _played(block: Block, advance: Callable[[int], None]) -> Result:
-    cell = block.cell
-    options: dict[str, Any] = {"certificate": True} if cell.certificates else {}
-    result: Any = simulate(
-        {cell.strategy: cell.bandit()},
-        cell.sequence(),
-        num_rounds=cell.num_rounds,
-        num_seeds=block.num_seeds,
-        num_sequences=cell.num_sequences,
-        seed=cell.seed,
-        first_seed=block.first_seed,
-        checkpoints=cell.checkpoints,
-        dtype=cell.dtype,
-        progress=advance,
-        **options,
-    )
-    return result[cell.strategy]
-
-
-def _sum_of_final(result: Result) -> np.ndarray:
-    """(Sum over the seeds of the mean over sequences of the final regret, number of seeds)."""
-    final = result.expected_regret[:, :, -1].mean(axis=0)
-    return np.array([final.sum(), len(final)])
+def _of_others(others: Others, place: dict[str, int], display: Display) -> Iterator[Block]:
+    """The blocks that other processes have finished meanwhile."""
+    for block, result in others.finished():
+        number = place[block.cell.label]
+        display.advance(number, block.num_rounds)
+        display.count(number, result)
+        yield block
 
 
 def _check_folder(folder: Path) -> None:
@@ -214,20 +232,3 @@ def _manifest(
         ],
         "runs": list(earlier["runs"]) if earlier else [],
     }
-
-
-@contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """SIGTERM stops as Ctrl-C does. Only the main thread can ask for that."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(*_) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

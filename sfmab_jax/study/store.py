@@ -3,6 +3,7 @@
     DIR/manifest.json                         the study's text, plan, versions, dates, commits
     DIR/cells/IDENTITY/cell.json              what determines the cell's numbers
     DIR/cells/IDENTITY/FIRST_NUMBER.npz       a block: seeds FIRST ... FIRST + NUMBER - 1
+    DIR/cells/IDENTITY/FIRST_NUMBER.*.state   where an unfinished block stands, see `spans`
     DIR/lock                                  who wrote here last
     DIR/report/                               what `sfmab study report` made of it
 
@@ -28,7 +29,17 @@ from sfmab_jax.results import Result, write_atomically
 from sfmab_jax.study.blocks import Block
 from sfmab_jax.study.plan import Cell
 
-__all__ = ["FORMAT", "block_path", "clear_leftovers", "read_block", "read_manifest", "write_block"]
+__all__ = [
+    "FORMAT",
+    "block_header",
+    "block_path",
+    "clear_leftovers",
+    "read_arrays",
+    "read_block",
+    "read_manifest",
+    "write_arrays",
+    "write_block",
+]
 
 FORMAT = 1
 # Fields of a block's norms that are arrays [K, C]; the others are the cell's.
@@ -78,15 +89,29 @@ def write_block(folder: Path, block: Block, result: Result) -> None:
     }
     if result.certificate is not None:
         arrays |= {f"certificate/{k}": v for k, v in result.certificate._asdict().items()}
-    header = _header(block) | {"unit": result.unit}
-    header["sha256"] = _checksum(header, arrays)
-    text = np.array(json.dumps(header, sort_keys=True))
-    write_durably(path, lambda file: np.savez(file, header=text, **arrays))
+    write_arrays(path, block_header(block) | {"unit": result.unit}, arrays)
 
 
 def read_block(folder: Path, block: Block) -> Result | str:
     """A block that is there and whole; otherwise what is wrong with it, "missing" or more."""
-    path = block_path(folder, block)
+    found = read_arrays(block_path(folder, block), block_header(block))
+    if isinstance(found, str):
+        return found
+    header, arrays = found
+    return _result(block, arrays, header["unit"])
+
+
+def write_arrays(path: Path, header: dict[str, Any], arrays: Mapping[str, Any]) -> None:
+    """An .npz file of arrays and their header, with a checksum over both."""
+    header = header | {"sha256": _checksum(header, arrays)}
+    text = np.array(json.dumps(header, sort_keys=True))
+    write_durably(path, lambda file: np.savez(file, header=text, **arrays))
+
+
+def read_arrays(
+    path: Path, expected: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, np.ndarray]] | str:
+    """(Header, arrays) of a whole file whose header agrees; otherwise what is wrong with it."""
     try:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -100,12 +125,12 @@ def read_block(folder: Path, block: Block) -> Result | str:
     stored = header.pop("sha256", None)
     if stored != _checksum(header, arrays):
         return "damaged: wrong checksum"
-    if not _header(block).items() <= header.items():
+    if not expected.items() <= header.items():
         return "of another block"
-    return _result(block, arrays, header["unit"])
+    return header, arrays
 
 
-def _header(block: Block) -> dict[str, Any]:
+def block_header(block: Block) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "cell": block.cell.identity,

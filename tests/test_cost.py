@@ -1,0 +1,193 @@
+"""Plans: against plain arithmetic, against XLA's own figures and against a study that is played."""
+
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sfmab_jax.base import with_static_functions
+from sfmab_jax.cli import main
+from sfmab_jax.rounds import begin_block, play_chunk
+from sfmab_jax.study.calibration import measured
+from sfmab_jax.study.config import parse_study
+from sfmab_jax.study.cost import Cost, Machine, cost_of, this_machine
+from sfmab_jax.study.plan import plan_cells
+from sfmab_jax.study.runner import run_study
+
+# 1,000 cells of 10,000 seeds and 100,000 rounds: 10^9 seed-rounds each.
+LARGE = """
+title = "A thousand cells"
+arms = [5, 10, 20, 50, 100]
+rounds = 100000
+seeds = 10000
+[strategies.scale_free]
+beta = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0]
+[strategies.tsallis_inf]
+scale = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0]
+[losses.uniform]
+scale = [0.01, 0.1, 1, 10, 100]
+[losses.sparse]
+scale = [0.01, 0.1, 1, 10, 100]
+"""
+SMALL = """
+arms = [4, 16]
+rounds = 4000
+seeds = 1500
+checkpoints = 20
+[strategies.exp3_ix]
+[strategies.tsallis_inf]
+[losses.uniform]
+"""
+GPUS = Machine(devices=64, vectors=1, memory=80e9, speed=15 * 2e8)
+
+
+def planned(text: str, machine: Machine) -> Cost:
+    study = parse_study(text, "study.toml")
+    return cost_of(plan_cells(study), study.seeds, machine)
+
+
+@pytest.fixture(scope="module")
+def large() -> Cost:
+    return planned(LARGE, GPUS)
+
+
+def test_a_thousand_cells_on_64_devices_add_up(large):
+    assert large.num_cells == 1000
+    assert large.num_rounds == 10**9 * 10**3
+    # 1,024 seeds in a block, two vectors of 512; the last has 784 and as many vectors.
+    assert large.num_blocks == 1000 * 10
+    # A vector costs 512 (n + 5) a round; there are 200 cells for each n, 20 vectors each.
+    work = sum(200 * 20 * 512 * 10**5 * (n + 5) for n in (5, 10, 20, 50, 100))
+    assert large.computing == pytest.approx(work / (15 * 2e8) / 64, rel=1e-9)
+    # Blocks are dealt to devices within one block of each other, 2 x 512 x 10^5 x 105 at most.
+    assert 0 <= large.waiting <= 2 * 512 * 10**5 * 105 / (15 * 2e8)
+    # Each device meets all programs: two strategies and two families for five numbers of arms.
+    assert large.compiling == 5.0 * 4 * 5
+    parts = large.computing + large.waiting + large.compiling + large.writing
+    assert large.seconds == pytest.approx(parts, rel=1e-12)
+    # A file for each block, a description for each cell, the manifest and the lock.
+    assert large.num_files == 10_000 + 1000 + 2
+    # Two regrets of 48 checkpoints for each game, in float64, and a little more.
+    regrets = 1000 * 10_000 * 2 * 48 * 8
+    assert regrets < large.disk < 1.02 * regrets
+    # A span is about 15 s of a core: 7.5e8 / (512 (n + 5)) rounds.
+    spans = sum(
+        200 * 10 * -(-(10**5) // int(7.5e8 / (512 * (n + 5)))) for n in (5, 10, 20, 50, 100)
+    )
+    assert large.num_spans == spans
+    assert large.bottleneck.startswith("computing")
+
+
+@pytest.mark.parametrize(
+    ("change", "machine", "named"),
+    [
+        ({}, GPUS._replace(memory=1e5), "memory: "),
+        ({"seeds = 1500": "seeds = 100"}, GPUS._replace(compilation=0.0, speed=1e6), "too few"),
+        ({}, GPUS, "compiling"),
+        ({"checkpoints = 20": "checkpoints = 4000"}, GPUS._replace(compilation=0.0), "writing"),
+        ({}, GPUS._replace(devices=3, compilation=0.0, speed=1e6), "computing"),
+        (
+            {"= 4000": "= [10, 20, 4000]", "[4, 16]": "4", "[strategies.exp3_ix]\n": ""},
+            GPUS._replace(devices=3, compilation=0.0, speed=1e6),
+            "uneven",
+        ),
+    ],
+)
+def test_the_bottleneck_is_named(change, machine, named):
+    text = SMALL
+    for old, new in change.items():
+        text = text.replace(old, new)
+    cost = planned(text, machine)
+    assert cost.bottleneck.startswith(named), cost
+
+
+@pytest.mark.parametrize("arms", [4, 100, 2000])
+def test_memory_is_what_the_compiler_says(arms):
+    """Within a factor of two of what XLA takes for a vector of games, arguments and all."""
+    text = SMALL.replace("arms = [4, 16]", f"arms = {arms}").replace("[strategies.exp3_ix]\n", "")
+    cell = plan_cells(parse_study(text, "study.toml"))[0]
+    width, rounds = {4: (512, 4096), 100: (512, 256), 2000: (32, 256)}[arms]
+    bandit = with_static_functions(cell.bandit())
+    unit = jnp.ones((), jnp.float32)
+    sizes = {"num_arms": arms, "width": width, "num_checkpoints": 20}
+    block = jax.eval_shape(
+        lambda: begin_block(bandit, None, None, unit, **sizes, dtype=np.dtype(np.float32))
+    )
+
+    def shape(*shape, dtype=jnp.int32):
+        return jax.ShapeDtypeStruct(shape, dtype)
+
+    lowered = jax.jit(play_chunk, static_argnames="window", donate_argnames="block").lower(
+        bandit,
+        None,
+        None,
+        shape(rounds, arms, 1, dtype=jnp.float32),
+        block,
+        shape(2, width, dtype=jnp.uint32),
+        shape(width),
+        shape(20),
+        shape(),
+        shape(),
+        window=16,
+    )
+    used = lowered.compile().memory_analysis()
+    total = used.argument_size_in_bytes + used.temp_size_in_bytes
+    machine = Machine(devices=1, vectors=1, memory=1e12, speed=1e8)
+    estimate = cost_of([cell], 1500, machine).device_memory
+    assert total / 2 <= estimate <= 2 * total
+
+
+@pytest.mark.slow
+def test_a_measured_plan_is_right_within_a_factor_of_three(tmp_path):
+    """Time within a factor of three, other work on the machine included; files exactly."""
+    study = parse_study(SMALL, "study.toml")
+    cells = plan_cells(study)
+    said = []
+    cost = cost_of(cells, study.seeds, measured(this_machine(), cells, said.append))
+    assert len(said) == 2
+    jax.clear_caches()
+    start = time.perf_counter()
+    assert run_study(study, tmp_path / "out") == cost.num_blocks
+    seconds = time.perf_counter() - start
+    assert seconds / 3 <= cost.seconds <= 3 * seconds
+    files = [path for path in Path(tmp_path / "out").rglob("*") if path.is_file()]
+    assert len(files) == cost.num_files
+    actual = sum(path.stat().st_size for path in files if path.suffix == ".npz")
+    assert cost.disk == pytest.approx(actual, rel=0.02)
+
+
+def test_the_command_prints_the_plan(tmp_path, capsys):
+    file = tmp_path / "large.toml"
+    file.write_text(SMALL)
+    options = "--devices 64 --memory 80GB --rounds-per-second 2e8".split()
+    with pytest.raises(SystemExit) as stopped:
+        main(["plan", str(file), *options])
+    assert stopped.value.code == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines["machine"].startswith("64 devices of 80 GB")
+    assert lines["blocks"].startswith("4, ")
+    assert lines["files"].startswith("10, ")
+    assert lines["limit"].startswith("compiling")
+    assert [path.name for path in tmp_path.iterdir()] == ["large.toml"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("--devices 0", "--devices is 0"),
+        ("--memory lots", "--memory is 'lots'"),
+        ("--memory 0GB", "--memory"),
+        ("--rounds-per-second -1", "--rounds-per-second is -1"),
+        ("--rounds-per-second nan", "--rounds-per-second"),
+    ],
+)
+def test_bad_options_are_one_line_and_exit_code_2(options, named, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["plan", "paper_claims", *options.split()])
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert named in error
