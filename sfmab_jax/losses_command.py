@@ -1,0 +1,56 @@
+"""`sfmab losses`: one family described, measured and drawn."""
+
+import inspect
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from sfmab_jax.options import check_picture, choices, count_option, save_picture
+
+__all__ = ["LOSSES_EPILOG", "losses"]
+
+LOSSES_EPILOG = """
+Examples:
+
+`sfmab losses sparse` measures how hard the sequence is.
+
+`sfmab losses switching --arms 5 --rounds 20000 --plot` also draws it to losses.png.
+"""
+
+
+def losses(
+    name: Annotated[str, typer.Argument(help="A loss family; see `sfmab list losses`.")],
+    arms: Annotated[int, count_option("Number of arms n.")] = 10,
+    rounds: Annotated[int, count_option("Number of rounds T.")] = 10_000,
+    seed: Annotated[int, count_option("Names the sequence.")] = 0,
+    scale: Annotated[float, typer.Option(help="Factor on the losses.")] = 1.0,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the sequence.")] = False,
+    output: Annotated[Path, typer.Option(help="Picture that --plot writes.")] = Path("losses.png"),
+) -> None:
+    """Describes a loss family, measures one of its sequences and draws it."""
+    import sfmab_jax as sf
+    from sfmab_jax.base import told_rounds
+
+    ((_, make),) = choices("losses", name, sf.losses.LOSSES).items()
+    if plot:
+        check_picture(output)
+    sequence = make(num_arms=arms, scale=scale, **told_rounds(make, rounds))
+    measured = sf.hardness(sequence, num_rounds=rounds, seed=seed)
+    print(f"{name}: {inspect.getdoc(make)}\n")
+    table = Table(
+        title=f"{name}, {arms} arms, {rounds:,} rounds, seed {seed}",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("measure")
+    table.add_column("", justify="right")
+    for label, values in measured._asdict().items():
+        table.add_row(label.replace("_", " "), f"{values[0]:.6g}")
+    Console().print(table)
+    if plot:
+        save_picture(sf.plotting.losses(sequence, num_rounds=rounds, seed=seed), output)
+        print(f"Wrote {output}")
