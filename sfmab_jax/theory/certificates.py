@@ -4,7 +4,6 @@ A certificate bounds the estimated regret on every path, and the true regret in 
 """
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,20 +68,22 @@ class Row(NamedTuple):
     rungs: tuple[float, ...]  # in `ORDER`
 
     @property
-    def ordered(self) -> bool:
-        """Whether the means rise as theory says, up to a rounding of the largest of them.
+    def rises(self) -> np.ndarray:
+        """By how much each rung is above the one before, relative to the largest of them.
 
         (*) and the tight bound both lie above the best epsilon and below the corrected bound.
         Between the two theory has no order: the tight bound solves for the sum of gaps where (*)
         bounds it by two terms, and on slowly drifting losses it is the smaller.
         """
         *certified, star, tight, corrected = self.rungs
-        slack = 1e-6 * max(abs(rung) for rung in self.rungs)
-        return all(
-            b >= a - slack
-            for chain in ((*certified, star, corrected), (*certified, tight, corrected))
-            for a, b in pairwise(chain)
-        )
+        chains = ((*certified, star, corrected), (*certified, tight, corrected))
+        largest = max(abs(rung) for rung in self.rungs) or 1.0  # all are 0 on all-zero losses
+        return np.diff(chains).ravel() / largest
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the means rise as theory says, up to a rounding of the largest of them."""
+        return bool(np.all(self.rises >= -1e-6))
 
 
 def certified_families(
