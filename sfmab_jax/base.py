@@ -106,7 +106,7 @@ class Bandit(NamedTuple):
 def feedback_of(kind: str) -> Callable[[Array, Array], Array]:
     """(l_t [n], arm) -> what is seen: "bandit" l_t(arm) [], "full" l_t itself [n]."""
     kinds = {"bandit": pick, "full": _everything}
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise ValueError(f"feedback is {kind!r}; choose 'bandit' or 'full'")
     return Partial(kinds[kind])
 

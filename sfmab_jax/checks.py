@@ -20,16 +20,24 @@ def check_integer(name: str, value: Any, least: int, most: int) -> int:
     return number
 
 
+_LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
+
+
 def check_number(name: str, value: Any, *, positive: bool = False) -> None:
-    """Refuses what is not a finite number, and a positive one if asked; JAX arrays pass."""
+    """Refuses what is not a finite number, and a positive one if asked; JAX arrays pass.
+
+    Finite and positive in float32, as nothing else is said of the precision here.
+    """
     if isinstance(value, jax.Array):
         return
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} is {value!r}; give a number") from None
     if not np.isfinite(number) or (positive and number <= 0):
         raise ValueError(f"{name} is {value!r}; give a {'positive ' * positive}finite number")
+    if abs(number) > _LARGEST or (positive and number < _SMALLEST):
+        raise ValueError(f"{name} is {value!r}, beyond the range of float32; give another number")
 
 
 def check_probability(name: str, value: Any) -> None:

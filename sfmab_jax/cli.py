@@ -43,7 +43,7 @@ def verify(
     seed: Annotated[int, count_option("Of the random inputs.")] = 0,
 ) -> None:
     """Tries every claim of the paper on numbers; exit code 1 if one fails. A self-test, too."""
-    wanted = dtype or ("float32" if quick else "both")
+    wanted = ("float32" if quick else "both") if dtype is None else dtype
     configure("float64" if wanted == "both" else wanted, None)
     # Both sides of a claim are compared in float64, whatever precision computes them.
     configure("float64", None)

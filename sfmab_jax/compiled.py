@@ -85,14 +85,18 @@ def jit_loop(
     works: dict[Any, bool] = {}
 
     def run(*args, **kwargs):
-        leaves, tree = jax.tree.flatten((args, kwargs))
-        shapes = tuple(jax.typeof(x) if isinstance(x, jax.Array) else x for x in leaves)
-        key = (tree, shapes)
+        static = tuple(kwargs.get(name) for name in static_argnames)
+        traced = {name: x for name, x in kwargs.items() if name not in static_argnames}
+        leaves, tree = jax.tree.flatten((args, traced))
+        # By type and not by value: a program refused once is not tried again for other numbers.
+        key = (tree, tuple(map(jax.typeof, leaves)), static)
         if key not in works:
             with _COMPILING:
                 try:
                     result = whole(*args, **kwargs)
                 except jax.errors.JaxRuntimeError:
+                    if any(isinstance(x, jax.Array) and x.is_deleted() for x in leaves):
+                        raise  # it was compiled and failed while it ran
                     works[key] = False
                     return plain(*args, **kwargs)
                 works[key] = True

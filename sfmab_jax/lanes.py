@@ -108,7 +108,8 @@ def bind_of(eqn) -> Callable[..., Any]:
 def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     """One operation, with the lanes last."""
     bind, params = bind_of(eqn), eqn.params
-    name, shape = eqn.primitive.name, eqn.outvars[0].aval.shape
+    name = eqn.primitive.name
+    shape = eqn.outvars[0].aval.shape if eqn.outvars else ()  # a callback may return nothing
     if not any(flags):
         result, on_lanes = bind(*operands), False
     else:

@@ -84,6 +84,7 @@ def run(
     factors = [number("scales", text) for text in split_names("scales", scales)]
     bandits = dict(named_bandits(chosen, exploration, rounds))
     check_picture(output)
+    _check_losses(families, factors, arms, rounds, dtype)
     console = Console()
     cells: dict[tuple[str, str], Any] = {}
     table = _new_table(arms, rounds, seeds, dtype)
@@ -116,6 +117,18 @@ def run(
     _write_csv(output.with_suffix(".csv"), rows)
     _draw(output, cells)
     console.print(f"Wrote {output} and {output.with_suffix('.csv')}")
+
+
+def _check_losses(families, factors, arms: int, rounds: int, dtype: str) -> None:
+    """All of them before the first is played, lest one be refused when others are done."""
+    import numpy as np
+
+    from sfmab_jax.base import told_rounds
+    from sfmab_jax.simulate import unit_of_losses
+
+    for make, scale in itertools.product(families.values(), factors):
+        sequence = make(num_arms=arms, scale=scale, **told_rounds(make, rounds))
+        unit_of_losses(sequence.magnitude, np.dtype(dtype))
 
 
 def _play_alone(

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sfmab_jax.arguments import check_parameters, check_record
 from sfmab_jax.base import Bandit, BanditState, feedback_of, with_static_functions
 from sfmab_jax.bookmarks import Bookmarks
 from sfmab_jax.certificate import Certificate, certificate_from_rows, watch
@@ -23,7 +24,7 @@ from sfmab_jax.results import Result, Results
 from sfmab_jax.sizes import chunk_rounds_for
 from sfmab_jax.workers import run_jobs
 
-__all__ = ["simulate"]
+__all__ = ["simulate", "unit_of_losses"]
 
 
 def simulate(
@@ -101,6 +102,9 @@ def simulate(
         named = {name: bandit._replace(feedback=shown) for name, bandit in named.items()}
     sequence = as_loss_sequence(losses)
     dtype = _checked_dtype(dtype)
+    for name, bandit in named.items():
+        check_parameters(name, bandit, dtype)
+        check_record(record, bandit, sequence.num_arms, dtype)
     rounds = _checked_rounds(num_rounds, sequence)
     chosen = _checked_devices(devices)
     if engine not in ("scan", "fused"):
@@ -118,13 +122,15 @@ def simulate(
         seed=check_integer("seed", seed, 0, 2**32 - 1),
         checkpoints=_checkpoints(checkpoints, rounds),
         dtype=dtype,
-        unit=_unit(sequence.magnitude, dtype),
+        unit=unit_of_losses(sequence.magnitude, dtype),
         chunk_rounds=check_integer("chunk_rounds", chunk_rounds, 1, 2**20),
         devices=chosen,
         engine=engine,
     )
-    if record is not None and not callable(record):
-        raise ValueError(f"record is {record!r}; give a function of the bandit's state, or None")
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise ValueError(f"progress is {progress!r}; give True, False, None or a function")
+    if not isinstance(certificate, bool):
+        raise ValueError(f"certificate is {certificate!r}; give True or False")
     watches = {name: watch(bandit) if certificate else None for name, bandit in named.items()}
     if engine == "fused":
         from sfmab_jax.fused import check_fusible  # Pallas takes its time to import
@@ -280,7 +286,7 @@ def _checkpoints(checkpoints: int | Sequence[int], num_rounds: int) -> np.ndarra
     return rounds
 
 
-def _unit(magnitude: float, dtype: np.dtype) -> float:
+def unit_of_losses(magnitude: float, dtype: np.dtype) -> float:
     """The power of two that losses are counted in, an exact change of unit.
 
     1 unless the losses are so large or small that float32 sums of them would leave its range. It

@@ -151,7 +151,10 @@ def from_recurrence(
 
 def from_array(losses: Any, name: str = "array") -> LossSequence:
     """The rows of a [T, n] array, or K sequences from a [K, T, n] array. Checked to be finite."""
-    table = np.asarray(losses)
+    try:
+        table = np.asarray(losses)
+    except ValueError:
+        raise ValueError("losses have rows of several lengths; give every round all arms") from None
     if table.dtype.kind not in "fiub":
         raise ValueError(f"losses have dtype {table.dtype}; give real numbers")
     if table.ndim == 2:

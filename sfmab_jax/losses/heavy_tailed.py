@@ -14,6 +14,9 @@ __all__ = ["log_normal", "pareto", "student_t"]
 
 # The chance that a loss is beyond the magnitude of its family.
 _RARE = 1e-6
+# Beyond these the rare losses, and soon the others, leave float32's range.
+_HEAVIEST = 0.2
+_WIDEST = 16.0
 
 
 def student_t(
@@ -26,7 +29,7 @@ def student_t(
     degrees > 1.
     """
     best = best_arm(num_arms)
-    check_number("degrees", degrees, positive=True)
+    _check_tail("degrees", degrees)
     check_number("gap", gap)
     largest = math.sqrt(degrees * (_RARE ** (-2 / degrees) - 1)) + abs(gap)
     return scaled(
@@ -52,7 +55,7 @@ def pareto(
     exists, and arm 0 is then the best, by scale * gap a round.
     """
     best = best_arm(num_arms)
-    check_number("index", index, positive=True)
+    _check_tail("index", index)
     check_number("gap", gap)
     return scaled(
         from_function(
@@ -78,6 +81,8 @@ def log_normal(
     """
     best = best_arm(num_arms)
     check_number("sigma", sigma, positive=True)
+    if sigma > _WIDEST:
+        raise ValueError(f"sigma is {sigma!r}; beyond {_WIDEST:g} losses leave float32's range")
     check_probability("gap", gap)
     return scaled(
         from_function(
@@ -91,6 +96,13 @@ def log_normal(
         ),
         scale,
     )
+
+
+def _check_tail(name: str, value: float) -> None:
+    """Refuses tails so heavy that float32 does not hold a loss of chance 1e-6."""
+    check_number(name, value, positive=True)
+    if value < _HEAVIEST:
+        raise ValueError(f"{name} is {value!r}; losses leave float32's range: give {_HEAVIEST:g} up")
 
 
 def _positive_uniform(key: Array, like: Array) -> Array:

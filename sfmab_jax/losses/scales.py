@@ -47,6 +47,8 @@ def late_spike(
     The round is ceil(0.9 T), T = ``num_rounds``.
     """
     check_number("exponent", exponent)
+    if abs(exponent) > 37:
+        raise ValueError(f"exponent is {exponent!r}; losses are float32: give -37 to 37")
     check_integer("num_rounds", num_rounds, 1, MOST_ROUNDS)
     height = float(10.0**exponent)
     base = enveloped(
@@ -67,7 +69,7 @@ def scale_regimes(
     scale: float = 1.0,
 ) -> LossSequence:
     """s_t times `uniform`, s_t running through ``factors``, each for ``period`` rounds."""
-    if not len(factors):
+    if np.ndim(factors) != 1 or not len(factors):
         raise ValueError("factors is empty; give at least one")
     for factor in factors:
         check_number("factor", factor, positive=True)

@@ -42,7 +42,7 @@ def scale_free(
       beta: likewise, in units of loss.
     """
     schemes = {"adaptive": sampling.adaptive, "decaying": sampling.decaying}
-    if exploration not in schemes:
+    if not isinstance(exploration, str) or exploration not in schemes:
         raise ValueError(f"exploration is {exploration!r}; choose 'adaptive' or 'decaying'")
     check_number("beta", beta, positive=True)
     return compose(

@@ -57,6 +57,7 @@ def verify(
       slips: by default all.
     """
     check_integer("effort", effort, 1, 10_000)
+    check_integer("seed", seed, 0, 2**32 - 1)
     if not jax.config.read("jax_enable_x64"):
         raise ValueError(
             "the claims are compared in float64, which JAX has turned off; call "

@@ -1,0 +1,45 @@
+"""Checks of what `simulate` is given that need the strategy itself: before anything is compiled."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from sfmab_jax.base import Bandit, BanditState
+
+__all__ = ["check_parameters", "check_record"]
+
+
+def check_parameters(name: str, bandit: Bandit, dtype: np.dtype) -> None:
+    """Refuses parameters that are not numbers in this precision: 1e300 is infinite in float32."""
+    for leaf in jax.tree.leaves(bandit):
+        if callable(leaf):
+            continue
+        given = np.asarray(leaf)
+        if given.dtype.kind not in "fiub":
+            raise ValueError(f"strategy {name!r} has a parameter {leaf!r}; give real numbers")
+        with np.errstate(over="ignore"):
+            held = given.astype(dtype)
+        if np.isnan(held).any() or (np.isinf(held) & np.isfinite(given)).any():
+            raise ValueError(
+                f"strategy {name!r} has a parameter {leaf!r}, not a number in {dtype.name}; "
+                "give another"
+            )
+
+
+def check_record(
+    record: Callable[[BanditState], Any] | None, bandit: Bandit, num_arms: int, dtype: np.dtype
+) -> None:
+    """Refuses a record that is no function, or that returns what cannot be kept in arrays."""
+    if record is None:
+        return
+    if not callable(record):
+        raise ValueError(f"record is {record!r}; give a function of the bandit's state, or None")
+
+    def kept() -> None:
+        for leaf in jax.tree.leaves(record(bandit.init(num_arms, dtype))):
+            if not isinstance(leaf, jax.Array | np.ndarray | np.generic | int | float):
+                raise ValueError(f"record returned {leaf!r}; return arrays, or a pytree of them")
+
+    jax.eval_shape(kept)
