@@ -194,16 +194,20 @@ def check_wrong(rng) -> str:
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        try:
-            call()
-        except ValueError as error:
-            last = traceback.extract_tb(error.__traceback__)[-1].filename
-            assert f"sfmab_jax{os.sep}" in last, f"{what}: raised in {last}: {error}"
-            assert "\n" not in str(error), what
-            return what
-        except Exception as error:
-            raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
-    raise AssertionError(f"{what}: was not refused")
+        error = error_of(call)
+    assert isinstance(error, ValueError), f"{what}: {type(error).__name__}: {error}"
+    last = traceback.extract_tb(error.__traceback__)[-1].filename
+    assert f"sfmab_jax{os.sep}" in last, f"{what}: raised in {last}: {error}"
+    assert "\n" not in str(error), what
+    return what
+
+
+def error_of(call) -> Exception | None:
+    try:
+        call()
+    except Exception as error:
+        return error
+    return None
 
 
 COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {

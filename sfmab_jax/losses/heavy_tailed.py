@@ -102,7 +102,9 @@ def _check_tail(name: str, value: float) -> None:
     """Refuses tails so heavy that float32 does not hold a loss of chance 1e-6."""
     check_number(name, value, positive=True)
     if value < _HEAVIEST:
-        raise ValueError(f"{name} is {value!r}; losses leave float32's range: give {_HEAVIEST:g} up")
+        raise ValueError(
+            f"{name} is {value!r}; losses leave float32's range: give {_HEAVIEST:g} up"
+        )
 
 
 def _positive_uniform(key: Array, like: Array) -> Array:
