@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 __all__ = ["in_one_piece", "jit_loop"]
 
@@ -16,6 +17,14 @@ _CPU_OPTIONS = (
     # XLA's library calls for reductions break the fusion of a round.
     ("xla_cpu_experimental_ynn_fusion_type", ""),
     ("xla_cpu_prefer_vector_width", "512"),
+)
+# Calls of XLA's own library or of Python, which one piece of machine code cannot make.
+_CALLS_OUT = frozenset(
+    """
+    approx_top_k cholesky debug_callback eig eigh ffi_call geqrf householder_product io_callback lu
+    lu_pivots_to_permutation ormqr pure_callback qr schur sort svd top_k triangular_solve
+    tridiagonal tridiagonal_solve
+    """.split()
 )
 
 
@@ -55,6 +64,25 @@ def in_one_piece(function: Callable, static_argnames: tuple[str, ...] = ()) -> C
     return marked
 
 
+def _calls_out(jaxpr: Jaxpr) -> bool:
+    """Whether an operation is such a call, here or in the functions within.
+
+    Most are refused when XLA compiles them, with noise; but a callback without results makes XLA
+    end the whole process.
+    """
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name in _CALLS_OUT:
+            return True
+        for value in jax.tree.leaves(eqn.params, is_leaf=_is_function):
+            if _is_function(value) and _calls_out(getattr(value, "jaxpr", value)):
+                return True
+    return False
+
+
+def _is_function(value: Any) -> bool:
+    return isinstance(value, ClosedJaxpr | Jaxpr)
+
+
 def jit_loop(
     function: Callable,
     platform: str,
@@ -92,6 +120,10 @@ def jit_loop(
         key = (tree, tuple(map(jax.typeof, leaves)), static)
         if key not in works:
             with _COMPILING:
+                traced = whole.trace(*args, **kwargs).jaxpr
+                if traced.effects or _calls_out(traced.jaxpr):
+                    works[key] = False
+                    return plain(*args, **kwargs)
                 try:
                     result = whole(*args, **kwargs)
                 except jax.errors.JaxRuntimeError:

@@ -113,5 +113,5 @@ def test_nothing_is_transferred_within_a_chunk():
     with jax.transfer_guard("disallow_explicit"):
         after = play(bandit, None, None, losses, again, keys, lanes, *when, window=rounds)
     assert np.isfinite(np.asarray(after.totals)).all()
-    with jax.transfer_guard("disallow_explicit"), pytest.raises(Exception, match="[Dd]isallowed"):
+    with jax.transfer_guard("disallow_explicit"), pytest.raises(Exception, match="isallowed"):
         jnp.asarray(table) + jnp.float32(1)

@@ -14,7 +14,6 @@ ANY_SCALE = {
     "adaptive": sf.strategies.scale_free(),
     "decaying": sf.strategies.scale_free("decaying"),
     "ahb": sf.strategies.ahb(),
-    "ada_hedge": sf.strategies.ada_hedge(),
 }
 HOW = {"num_seeds": 32, "checkpoints": 1, "chunk_rounds": 16, "dtype": "float32"}
 
@@ -106,7 +105,7 @@ def test_one_round():
     losses = np.array([[1.0, 3.0, 8.0]])
     for name, result in play(ANY_SCALE, losses).items():
         assert set(np.unique(result.regret)) <= {0.0, 2.0, 7.0}
-        # Adaptive Hedge sees all arms and plays uniformly at first, as all do; ahb plays arm 0.
+        # All play uniformly at first, but ahb, which takes the arms in turn.
         wanted = 0.0 if name == "ahb" else 3.0
         np.testing.assert_allclose(result.expected_regret, wanted, rtol=4 * EPS)
 
@@ -118,13 +117,13 @@ def test_one_arm():
 
 
 def test_a_hundred_thousand_arms():
-    """Both options and two others; a wrong law would show in its sum, watched in every round."""
+    """Few rounds, as every block plays 32 games at least."""
     num_arms = 100_000
-    few = {name: ANY_SCALE[name] for name in ("adaptive", "decaying")}
-    few["exp3"] = STRATEGIES["exp3"]()
+    few = {"adaptive": ANY_SCALE["adaptive"], "exp3": STRATEGIES["exp3"]()}
     table = np.zeros((2, num_arms))
     table[:, ::2] = 1
-    results = sf.simulate(few, table, num_seeds=2, progress=False, record=smallest_play)
+    how = {"num_seeds": 2, "chunk_rounds": 2, "progress": False, "dtype": "float32"}
+    results = sf.simulate(few, table, record=smallest_play, **how)
     for name, result in results.items():
         lowest, total = result.records
         np.testing.assert_allclose(total, 1, rtol=1e-5, err_msg=name)
