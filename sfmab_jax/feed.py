@@ -51,6 +51,7 @@ class Feed:
             self._keys, self._states = _start(init, root, jnp.uint32(sequences))
             if self._window == 1 or jax.tree.leaves(self._states):
                 filled = np.resize(sequences, -(-len(sequences) // _VECTOR) * _VECTOR)
+                root = jax.random.key(seed)  # the same beginning again, in more lanes
                 self._keys, self._states = _start(init, root, jnp.uint32(filled))
 
     def chunk(self, first_round: int) -> Array:

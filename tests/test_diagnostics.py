@@ -91,22 +91,15 @@ def test_nothing_is_transferred_within_a_chunk():
     num_arms, rounds = 3, 16
     width = block_width(num_arms)
     bandit = sf.strategies.scale_free(beta=jnp.float32(1))
-    block = begin_block(
-        bandit,
-        None,
-        None,
-        jnp.float32(1),
-        num_arms=num_arms,
-        width=width,
-        num_checkpoints=1,
-        dtype=np.dtype(np.float32),
-    )
+    shape = {"num_arms": num_arms, "width": width, "num_checkpoints": 1}
+    made = begin_block(bandit, None, None, jnp.float32(1), dtype=np.dtype(np.float32), **shape)
+    block = jax.tree.map(jnp.copy, made)  # zeros made together share memory; it is given away
     table = np.random.default_rng(0).random((rounds, num_arms, 1)).astype(np.float32)
     losses = jnp.asarray(table)
     keys = jnp.zeros((2, width), jnp.uint32).at[1].set(jnp.arange(width, dtype=jnp.uint32))
     lanes = jnp.zeros(width, jnp.int32)
     when = (jnp.full(1, rounds, jnp.int32), jnp.int32(1), jnp.int32(1))
-    play = _compiled_play(tuple(jax.devices()[:1]), "scan")
+    play = _compiled_play(tuple(jax.devices()[:1]), "scan", num_arms)
     # Compiled first: constants of a program are placed when it is made.
     first = play(bandit, None, None, losses, block, keys, lanes, *when, window=rounds)
     again = jax.tree.map(jnp.copy, first)

@@ -132,3 +132,9 @@ def test_an_error_while_running_is_not_hidden():
 
 def _raise(x):
     raise RuntimeError("the reason")
+
+
+def test_one_arm():
+    """XLA once ended the process over this game in one piece."""
+    result = sf.simulate(sf.strategies.ucb1(), np.ones((16, 1)), num_seeds=2, dtype="float32")
+    assert (result.regret == 0).all()

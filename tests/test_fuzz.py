@@ -1,0 +1,26 @@
+"""A slice of the fuzz: many values on few programs. See fuzzing.py for the long run."""
+
+import numpy as np
+import pytest
+from fuzzing import check_command, check_right, check_wrong
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_right_configurations_play_finite_games_on_the_simplex(part):
+    """Two strategies, tables of all kinds: a hundred runs; certificates hold where asked for."""
+    rng = np.random.default_rng(part)
+    for _ in range(25):
+        check_right(rng, ("scale_free", "tsallis_inf"), ())
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_wrong_arguments_are_refused_with_a_message(part):
+    rng = np.random.default_rng(10 + part)
+    for _ in range(60):
+        check_wrong(rng)
+
+
+def test_wrong_command_lines_are_one_line_and_exit_code_2(tmp_path):
+    rng = np.random.default_rng(20)
+    for _ in range(120):
+        check_command(rng, tmp_path)
