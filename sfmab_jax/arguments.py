@@ -1,4 +1,4 @@
-"""Checks of what `simulate` is given that need the strategy itself: before anything is compiled."""
+"""Checks of what `simulate` is given, before anything is compiled."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 
 from sfmab_jax.base import Bandit, BanditState
 
-__all__ = ["check_parameters", "check_record"]
+__all__ = ["check_parameters", "check_record", "check_switches"]
 
 
 def check_parameters(name: str, bandit: Bandit, dtype: np.dtype) -> None:
@@ -43,3 +43,11 @@ def check_record(
                 raise ValueError(f"record returned {leaf!r}; return arrays, or a pytree of them")
 
     jax.eval_shape(kept)
+
+
+def check_switches(progress: Any, certificate: Any) -> None:
+    """Refuses what is neither on nor off."""
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise ValueError(f"progress is {progress!r}; give True, False, None or a function")
+    if not isinstance(certificate, bool):
+        raise ValueError(f"certificate is {certificate!r}; give True or False")

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sfmab_jax.arguments import check_parameters, check_record
+from sfmab_jax.arguments import check_parameters, check_record, check_switches
 from sfmab_jax.base import Bandit, BanditState, feedback_of, with_static_functions
 from sfmab_jax.bookmarks import Bookmarks
 from sfmab_jax.certificate import Certificate, certificate_from_rows, watch
@@ -127,10 +127,7 @@ def simulate(
         devices=chosen,
         engine=engine,
     )
-    if not (progress is None or isinstance(progress, bool) or callable(progress)):
-        raise ValueError(f"progress is {progress!r}; give True, False, None or a function")
-    if not isinstance(certificate, bool):
-        raise ValueError(f"certificate is {certificate!r}; give True or False")
+    check_switches(progress, certificate)
     watches = {name: watch(bandit) if certificate else None for name, bandit in named.items()}
     if engine == "fused":
         from sfmab_jax.fused import check_fusible  # Pallas takes its time to import

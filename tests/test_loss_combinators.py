@@ -112,7 +112,7 @@ def test_combined_sequences_are_played():
     ("make", "message"),
     [
         (lambda: L.scaled(BASE, 0.0), r"scale is 0\.0"),
-        (lambda: L.scaled(BASE, 1e39), "scale is 1e[+]39; losses are float32"),
+        (lambda: L.scaled(BASE, 1e39), "scale is 1e[+]39, beyond the range of float32"),
         (lambda: L.shifted(BASE, [1.0, 2.0]), "offset is .* one for each of 3 arms"),
         (lambda: L.shifted(BASE, np.inf), "offset is inf"),
         (lambda: L.clipped(BASE, 2.0, 1.0), r"low is 2\.0, above high, 1\.0"),
