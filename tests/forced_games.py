@@ -34,9 +34,9 @@ def cumulative(states):
     return np.asarray(losses.value) + np.asarray(losses.error)
 
 
-def history(num_arms, num_rounds, seed=0):
+def history(num_arms, num_rounds):
     """Arms and their losses, of either sign and of sizes over several powers of ten, [T] each."""
-    generator = np.random.default_rng([seed, num_arms])
+    generator = np.random.default_rng([0, num_arms])
     arms = generator.integers(num_arms, size=num_rounds).astype(np.int32)
     sizes = np.exp(2 * generator.normal(size=num_rounds))
     return jnp.asarray(arms), generator.normal(size=num_rounds) * sizes

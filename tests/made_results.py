@@ -6,7 +6,7 @@ import sfmab_jax as sf
 from sfmab_jax.norms import Norms
 
 
-def made(regret, expected=None, name="mine", rounds=None, **options):
+def made(regret, name="mine", rounds=None, **options):
     """A `Result` of the regret [K, S, C] given."""
     regret = np.asarray(regret, np.float64)
     num_sequences, _, num_checkpoints = regret.shape
@@ -24,7 +24,7 @@ def made(regret, expected=None, name="mine", rounds=None, **options):
         name=name,
         rounds=rounds,
         regret=regret,
-        expected_regret=regret + 1 if expected is None else np.asarray(expected, np.float64),
+        expected_regret=regret + 1,
         norms=Norms(3, rounds, *sizes),
         **described,
     )

@@ -69,13 +69,14 @@ _FORMULAS = {
 }
 
 
-def triangles(potential: Potential | None = None, x: float = 0.45, top: float = 1.0) -> Figure:
+def triangles(potential: Potential | None = None, x: float = 0.45) -> Figure:
     """Figures 2 and 3: the divergence is an area under psi, and a triangle fits into it.
 
     The area between psi and the level y, from v to u, is Breg_f(y || x) with x = psi(u) and
     y = psi(v); the triangle under the chord from u to u + phi(u) has area (x - y)^2 / (2m).
     """
     potential = log_barrier() if potential is None else potential
+    top = 1.0
     bound = local_norm(potential, up_to(potential, top))
     u, end = (float(potential.inverse(jnp.asarray(z))) for z in (x, top))
     slope = float(bound.w(jnp.asarray([x]))[0])
