@@ -45,9 +45,6 @@ def test_seed_names_the_run():
     assert len(np.unique(first.regret)) == 10
 
 
-# The same game however it is run, bit for bit.
-
-
 def test_a_seed_alone_is_its_place_in_a_batch():
     losses = sf.losses.gaussian(num_arms=3)
     options = {"num_rounds": 200, "checkpoints": [50, 200]}

@@ -16,15 +16,13 @@ from sfmab_jax.study.runner import run_study
 
 
 def everything() -> list:
-    return [
-        b for cell in plan_cells(parse_study(FOUR_SCALES, "study.toml")) for b in blocks(cell, 24)
-    ]
+    cells = plan_cells(parse_study(FOUR_SCALES, "study.toml"))
+    return [block for cell in cells for block in blocks(cell, 24)]
 
 
 def test_work_is_shared_out_evenly_and_completely():
-    text = FOUR_SCALES.replace("rounds = 64", "rounds = [10, 1000, 100000]").replace(
-        "= 3", "= [3, 50]"
-    )
+    text = FOUR_SCALES.replace("rounds = 64", "rounds = [10, 1000, 100000]")
+    text = text.replace("= 3", "= [3, 50]")
     cells = plan_cells(parse_study(text, "study.toml"))
     missing = [block for cell in cells for block in blocks(cell, 4000)]
     for count in (1, 2, 5):
