@@ -69,13 +69,11 @@ def sweep_record(sweep: Sweep, points: list[Point]) -> dict[str, Any]:
     }
 
 
-def _figure(value: float | None, digits: int = 3) -> str:
-    """Some significant digits, without exponents."""
+def _figure(value: float | None) -> str:
+    """Three significant digits, without exponents."""
     if value is None:
         return ""
-    return np.format_float_positional(
-        value, precision=digits, fractional=False, trim="-", min_digits=1
-    )
+    return np.format_float_positional(value, precision=3, fractional=False, trim="-", min_digits=1)
 
 
 def _spread(values) -> str:

@@ -59,12 +59,7 @@ def doubling_skipping(num_rounds: Array | float) -> Estimation:
 
 def doubling_ftrl(potential: Potential, num_rounds: Array | float) -> FullInformation:
     """FTRL with f = -sqrt(x) and learning rate eta_t / 2: Psi = -2 sum(sqrt(x)) with eta_t."""
-    return FullInformation(
-        init=Partial(_follow_init, Partial(_doubling_init), Partial(_doubling_rate)),
-        update=Partial(
-            _follow_update, potential, Partial(_double, num_rounds), Partial(_doubling_rate)
-        ),
-    )
+    return _following(potential, _doubling_init, Partial(_double, num_rounds), _doubling_rate)
 
 
 def balanced_skipping(num_rounds: Array | float) -> Estimation:
@@ -81,12 +76,7 @@ def balanced_skipping(num_rounds: Array | float) -> Estimation:
 
 def balanced_ftrl(potential: Potential, num_rounds: Array | float) -> FullInformation:
     """FTRL with the learning rate 1 / S_t."""
-    return FullInformation(
-        init=Partial(_follow_init, Partial(_balance_init), Partial(_balance_rate)),
-        update=Partial(
-            _follow_update, potential, Partial(_balance, num_rounds), Partial(_balance_rate)
-        ),
-    )
+    return _following(potential, _balance_init, Partial(_balance, num_rounds), _balance_rate)
 
 
 def _doubling_init(num_arms, dtype, loss_unit) -> Doubling:
@@ -161,6 +151,14 @@ def _balance(num_rounds, state: Balance, seen: Round) -> Balance:
 
 def _balance_rate(scale: Balance) -> Array:
     return 1 / scale.size.value
+
+
+def _following(potential: Potential, scale_init, next_scale, rate) -> FullInformation:
+    """FTRL at the learning rate ``rate(scale)``."""
+    return FullInformation(
+        init=Partial(_follow_init, Partial(scale_init), Partial(rate)),
+        update=Partial(_follow_update, potential, next_scale, Partial(rate)),
+    )
 
 
 def _follow_init(scale_init, rate, num_arms, dtype, loss_unit) -> FollowState:

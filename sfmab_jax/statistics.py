@@ -9,6 +9,8 @@ import numpy as np
 
 __all__ = ["bootstrap_interval", "mean", "normal_interval", "quantiles", "standard_error"]
 
+_RESAMPLES = 1000
+
 
 def mean(samples: np.ndarray) -> np.ndarray:
     """Mean over the seeds, [K, S, C] -> [K, C]."""
@@ -29,19 +31,17 @@ def normal_interval(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.n
     return mean(samples) - half, mean(samples) + half
 
 
-def bootstrap_interval(
-    samples: np.ndarray, level: float, num_resamples: int = 1000, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
+def bootstrap_interval(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Percentile bootstrap of the mean over the seeds (Efron 1979): two [K, C].
 
     It needs no normality, which means of few heavy-tailed regrets do not have.
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     num_seeds = samples.shape[1]
     if num_seeds < 2:
         nothing = np.full((samples.shape[0], samples.shape[2]), np.nan)
         return nothing, nothing
-    means = np.empty((num_resamples, samples.shape[0], samples.shape[2]))
+    means = np.empty((_RESAMPLES, samples.shape[0], samples.shape[2]))
     for resample in means:
         counts = np.bincount(generator.integers(num_seeds, size=num_seeds), minlength=num_seeds)
         resample[:] = np.einsum("s,ksc->kc", counts / num_seeds, samples)

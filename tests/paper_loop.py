@@ -8,6 +8,7 @@ bisection for the multiplier of sum(q) = 1.
 from typing import NamedTuple
 
 import numpy as np
+from loop_parts import bisect
 
 
 class Trajectory(NamedTuple):
@@ -20,18 +21,6 @@ class Trajectory(NamedTuple):
     exploration: np.ndarray  # gamma_t [T]
     play: np.ndarray  # p_{t+1} [T, n]
     estimates: np.ndarray  # sum_{s <= t} of the estimated losses [T, n]
-
-
-def bisect(function, low, high):
-    """The root of an increasing function, to the last bit: low < 0 <= high throughout."""
-    while True:
-        middle = low + (high - low) / 2
-        if not low < middle < high:
-            return high
-        if function(middle) < 0:
-            low = middle
-        else:
-            high = middle
 
 
 def ftrl(learning_rate, totals):

@@ -2,11 +2,11 @@
 
 import re
 
+import any_range_loops as any_range
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import strategy_loops as loops
 from watched import NUM_ARMS, simulate
 
 import sfmab_jax as sf
@@ -177,7 +177,7 @@ def test_full_information_in_the_engine_is_the_plain_loop():
     """The conditional regret of Hedge is a function of the losses alone."""
     losses = np.random.default_rng(2).random((200, 4))
     result = sf.simulate(sf.strategies.hedge(), losses, num_seeds=3, dtype="float64")
-    laws = loops.hedge(None, losses)[:-1]
+    laws = any_range.hedge(None, losses)[:-1]
     best = losses.cumsum(axis=0).min(axis=1)
     regret = (laws * losses).sum(axis=1).cumsum() - best
     np.testing.assert_allclose(result.expected_regret[0, 0], regret[result.rounds - 1], rtol=1e-9)

@@ -4,9 +4,9 @@ from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
+import known_range_loops as known_range
 import numpy as np
 import pytest
-import strategy_loops as loops
 from watched import NUM_ARMS, simulate
 
 import sfmab_jax as sf
@@ -128,7 +128,7 @@ def test_exp3_plus_plus_caps_gaps_and_exploration():
         state = scheme.update(state, sf.Round(play, law, arm, loss, play))
     np.testing.assert_allclose(gaps, [0, 1, 1], atol=0.2)
     # The exploration of the worse arms is beta ln t / (t gap^2), not more than 1/(2n).
-    plain = loops.exp3_plus_plus(np.zeros(1, int), np.zeros((1, 3)))
+    plain = known_range.exp3_plus_plus(np.zeros(1, int), np.zeros((1, 3)))
     np.testing.assert_allclose(plain[0], 1 / 3, rtol=1e-12)
 
 
@@ -153,7 +153,7 @@ def test_weights_do_not_overflow():
     losses = np.tile([0.0, 1.0, 1.0], (num_rounds, 1))
     arms = np.zeros(num_rounds, np.int32)
     with np.errstate(over="ignore", invalid="ignore"):
-        plain = loops.exp3_gamma_horizon(arms, losses, horizon=20)
+        plain = known_range.exp3_gamma_horizon(arms, losses, horizon=20)
     assert np.isnan(plain[-1]).any()
     bandit = sf.strategies.exp3_gamma_horizon(20)
 

@@ -1,6 +1,5 @@
 """Studies that are killed, damaged, short of disk or held by another: nothing is lost or mixed."""
 
-import errno
 import json
 import os
 import random
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from study_folders import block_files, damage_file, fill_disk
 
 import sfmab_jax as sf
 from sfmab_jax.cli import main
@@ -44,12 +44,6 @@ scale = [0.5, 1.0, 2.0, 4.0]
 def run(text: str, folder: Path) -> tuple[int, list[str]]:
     said: list[str] = []
     return run_study(parse_study(text, "small.toml"), folder, said.append), said
-
-
-def block_files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes() for path in folder.glob("cells/*/*.npz")
-    }
 
 
 @pytest.fixture(scope="module")
@@ -94,18 +88,7 @@ def test_a_finished_study_is_not_played_again(copy):
 @pytest.mark.parametrize("damage", ["truncated", "emptied", "flipped", "removed", "swapped"])
 def test_damaged_blocks_are_found_and_played_again(damage, finished, copy):
     first, second = sorted(copy.glob("cells/*/*.npz"))[:2]
-    content = bytearray(first.read_bytes())
-    if damage == "truncated":
-        first.write_bytes(content[: len(content) // 2])
-    elif damage == "emptied":
-        first.write_bytes(b"")
-    elif damage == "flipped":
-        content[len(content) // 2] ^= 1
-        first.write_bytes(content)
-    elif damage == "removed":
-        first.unlink()
-    else:
-        first.write_bytes(second.read_bytes())
+    damage_file(damage, first, second)
     assert len(sf.load_study(copy).incomplete) == 1
     played, said = run(TEXT, copy)
     assert played == 1
@@ -139,16 +122,8 @@ def test_no_flipped_byte_changes_a_number(finished, copy):
 def test_a_full_disk_loses_nothing_but_the_block_under_way(
     full_after, finished, tmp_path, monkeypatch
 ):
-    folder, written = tmp_path / "out", []
-    sync = os.fsync
-
-    def fsync(handle):
-        if len(written) >= full_after:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        written.append(handle)
-        sync(handle)
-
-    monkeypatch.setattr(os, "fsync", fsync)
+    folder = tmp_path / "out"
+    fill_disk(monkeypatch, full_after)
     with pytest.raises(OSError, match="No space left"):
         run(TEXT, folder)
     monkeypatch.undo()

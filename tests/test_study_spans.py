@@ -1,6 +1,5 @@
 """Long blocks are kept span by span: stopped anywhere they go on, and end with the same bits."""
 
-import errno
 import os
 import random
 import signal
@@ -9,11 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
+from study_folders import StoppedError, block_files, damage_file, fill_disk
 
 import sfmab_jax as sf
-from sfmab_jax.bookmarks import Bookmarks
 from sfmab_jax.study import blocks as study_blocks
 from sfmab_jax.study.blocks import Block, block_seeds, span_rounds
 from sfmab_jax.study.config import parse_study
@@ -36,110 +34,10 @@ family = "uniform"
 """
 
 
-class StoppedError(Exception):
-    """Raised in place of a kill."""
-
-
-class Memory:
-    """Bookmarks in a dictionary; stops the run at a given writing."""
-
-    def __init__(self, span_rounds: int):
-        self.span_rounds, self.kept, self.resumed = span_rounds, {}, 0
-        self.written, self.stop_at = [], None
-
-    def write(self, place, done, arrays):
-        if len(self.written) == self.stop_at:
-            raise StoppedError
-        self.written.append((place, done))
-        self.kept[place] = done, [np.array(array) for array in arrays]
-
-    def add(self, rounds):
-        self.resumed += rounds
-
-    def bookmarks(self):
-        return Bookmarks(self.span_rounds, self.kept.get, self.write, self.add)
-
-
-GAMES = {
-    "num_rounds": 500,
-    "num_seeds": 300,
-    "num_sequences": 3,
-    "checkpoints": 9,
-    "chunk_rounds": 24,  # no multiple of the window in which losses are made
-    "certificate": True,
-    "record": lambda state: state.full_information.learning_rate,
-}
-
-
-@pytest.mark.parametrize("family", ["random_walk", "uniform", "permuted"])
-def test_a_run_goes_on_from_its_bookmarks_bitwise(family):
-    """Stopped at several writings in turn; families with and without memory."""
-    losses = (
-        sf.losses.permuted(sf.losses.random_walk(num_arms=4))
-        if family == "permuted"
-        else sf.losses.LOSSES[family](num_arms=4)
-    )
-    bandit = sf.strategies.scale_free()
-    through = sf.simulate(bandit, losses, **GAMES)
-    memory, played = Memory(span_rounds=100), []
-    for stop_at in (1, 2, 7):
-        memory.stop_at = stop_at
-        with pytest.raises(StoppedError):
-            sf.simulate(bandit, losses, **GAMES, bookmarks=memory.bookmarks())
-    memory.stop_at, memory.resumed = None, 0
-    resumed = sf.simulate(
-        bandit, losses, **GAMES, bookmarks=memory.bookmarks(), progress=played.append
-    )
-    assert memory.resumed > 0
-    assert sum(played) + memory.resumed == 500 * 900
-    for name in ("regret", "expected_regret", "records"):
-        np.testing.assert_array_equal(getattr(resumed, name), getattr(through, name))
-    for name, array in through.certificate._asdict().items():
-        np.testing.assert_array_equal(getattr(resumed.certificate, name), array)
-    for one, other in zip(resumed.norms, through.norms):
-        np.testing.assert_array_equal(one, other)
-    # What is finished is read, not played again: nothing is written in the first chunk.
-    before = len(memory.written)
-    sf.simulate(bandit, losses, **GAMES, bookmarks=memory.bookmarks())
-    assert len(memory.written) == before
-
-
-def test_runs_of_one_span_keep_nothing_and_others_each_span():
-    memory = Memory(span_rounds=500)
-    losses = sf.losses.uniform(num_arms=4)
-    games = GAMES | {"num_seeds": 10, "num_sequences": 1}
-    sf.simulate(sf.strategies.scale_free(), losses, **games, bookmarks=memory.bookmarks())
-    assert not memory.written
-    memory.span_rounds = 100
-    sf.simulate(sf.strategies.scale_free(), losses, **games, bookmarks=memory.bookmarks())
-    # The ends of the first chunks of 24 rounds at or after 100, 200, ..., and the last round.
-    for job in ("norms_0_1", "games_0_0_512"):
-        done = [rounds for place, rounds in memory.written if place == job]
-        assert done == [120, 216, 312, 408, 500]
-
-
-def test_places_of_another_arrangement_are_not_used():
-    memory = Memory(span_rounds=100)
-    losses, bandit = sf.losses.uniform(num_arms=4), sf.strategies.scale_free()
-    games = GAMES | {"num_seeds": 10, "num_sequences": 1}
-    expected = sf.simulate(bandit, losses, **games, bookmarks=memory.bookmarks())
-    for place, (done, arrays) in memory.kept.items():
-        memory.kept[place] = done, [array[..., :-1] for array in arrays]
-    got = sf.simulate(bandit, losses, **games, bookmarks=memory.bookmarks())
-    np.testing.assert_array_equal(got.regret, expected.regret)
-    assert memory.resumed == 0
-
-
 def short_spans(monkeypatch):
     """Spans of 128 rounds, in chunks of 64."""
     monkeypatch.setattr("sfmab_jax.study.blocks.span_rounds", lambda cell: 128)
     monkeypatch.setattr("sfmab_jax.sizes._CHUNK_WORK", 2**17)
-
-
-def block_files(folder: Path) -> dict[str, bytes]:
-    return {
-        path.name + path.parent.name: path.read_bytes() for path in folder.glob("cells/*/*.npz")
-    }
 
 
 def states(folder: Path) -> list[Path]:
@@ -204,16 +102,7 @@ def test_a_study_goes_on_from_the_end_of_a_span(stopped, finished, monkeypatch):
 @pytest.mark.parametrize("damage", ["truncated", "emptied", "flipped", "swapped"])
 def test_damaged_places_are_told_and_begun_again(damage, stopped, finished):
     first, second = states(stopped)[:2]
-    content = bytearray(first.read_bytes())
-    if damage == "truncated":
-        first.write_bytes(content[: len(content) // 2])
-    elif damage == "emptied":
-        first.write_bytes(b"")
-    elif damage == "flipped":
-        content[len(content) // 2] ^= 1
-        first.write_bytes(content)
-    else:
-        first.write_bytes(second.read_bytes())
+    damage_file(damage, first, second)
     (line,) = run(stopped)
     assert line.endswith("begun again")
     assert "scale_free on walk" in line
@@ -223,16 +112,8 @@ def test_damaged_places_are_told_and_begun_again(damage, stopped, finished):
 @pytest.mark.parametrize("full_after", [2, 9])
 def test_a_full_disk_loses_no_more_than_a_span(full_after, finished, tmp_path, monkeypatch):
     short_spans(monkeypatch)
-    sync, written = os.fsync, []
-
-    def fsync(handle):
-        if len(written) >= full_after:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        written.append(handle)
-        sync(handle)
-
     with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", fsync)
+        fill_disk(patched, full_after)
         with pytest.raises(OSError, match="No space left"):
             run(tmp_path / "out")
     assert states(tmp_path / "out")

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from sfmab_jax import cli
-from sfmab_jax.theory import claims_games
 from sfmab_jax.theory import verify as verification
 from sfmab_jax.theory.claim import Setting, Slip, judge, judge_slip
+from sfmab_jax.theory.games import uneven_games
 from sfmab_jax.theory.slips import SLIPS
 
 # Every number of the audit's list; 16 was never given.
@@ -71,7 +71,7 @@ def test_a_flipped_sign_in_the_package_makes_it_fail(number):
     claim = next(c for c in verification.QUICK if c.number == number)
 
     def games(setting, sign):
-        for potential, game in claims_games._uneven_games(setting):
+        for potential, game in uneven_games(setting):
             yield potential, game._replace(gaps=sign * game.gaps)
 
     setting = Setting(np.dtype("float64"), 1, seed=1)

@@ -93,7 +93,6 @@ def certified_families(
     num_rounds: int = 1000,
     num_seeds: int = 512,
     seed: int = 0,
-    scale: float = 1.0,
     dtype: Any = np.float32,
 ) -> list[Row]:
     """Plays both options with certificates on every family; a row for each pair."""
@@ -101,7 +100,7 @@ def certified_families(
     for name, family in families.items():
         results: Any = simulate(
             {option: scale_free(option) for option in _OPTIONS},
-            family(num_arms=num_arms, scale=scale, **told_rounds(family, num_rounds)),
+            family(num_arms=num_arms, **told_rounds(family, num_rounds)),
             num_rounds=num_rounds,
             num_seeds=num_seeds,
             seed=seed,

@@ -12,7 +12,7 @@ from sfmab_jax import strategies
 from sfmab_jax.norms import Norms
 from sfmab_jax.theory import bounds
 from sfmab_jax.theory.claim import Claim, Setting, equal
-from sfmab_jax.theory.claims_games import ROUNDS, algorithm_games
+from sfmab_jax.theory.games import ROUNDS, algorithm_games
 from sfmab_jax.theory.regret import vertex
 from sfmab_jax.theory.trajectories import Trajectory, every_path
 

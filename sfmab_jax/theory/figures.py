@@ -69,13 +69,14 @@ _FORMULAS = {
 }
 
 
-def triangles(potential: Potential | None = None, x: float = 0.45, top: float = 1.0) -> Figure:
+def triangles(potential: Potential | None = None, x: float = 0.45) -> Figure:
     """Figures 2 and 3: the divergence is an area under psi, and a triangle fits into it.
 
     The area between psi and the level y, from v to u, is Breg_f(y || x) with x = psi(u) and
     y = psi(v); the triangle under the chord from u to u + phi(u) has area (x - y)^2 / (2m).
     """
     potential = log_barrier() if potential is None else potential
+    top = 1.0
     bound = local_norm(potential, up_to(potential, top))
     u, end = (float(potential.inverse(jnp.asarray(z))) for z in (x, top))
     slope = float(bound.w(jnp.asarray([x]))[0])
@@ -146,17 +147,8 @@ def regret_and_sparsity(
     The paper's case for itself: the bounds fall with L_2, where bounds in L_inf sqrt(nT) do not.
     """
     rates = np.geomspace(1e-3, 1, 7)
-    results: list[Any] = [
-        simulate(
-            {option: strategies.scale_free(option) for option in _OPTIONS},
-            losses.sparse(num_arms=num_arms, rate=float(rate), size=size),
-            num_rounds=num_rounds,
-            num_seeds=num_seeds,
-            checkpoints=64,
-            progress=False,
-        )
-        for rate in rates
-    ]
+    sequences = [losses.sparse(num_arms=num_arms, rate=float(rate), size=size) for rate in rates]
+    results = _of_both_options(sequences, num_rounds, num_seeds)
     figure = Figure(figsize=(6.2, 4.6), layout="constrained")
     axes = figure.subplots()
     l_2 = [result["adaptive"].norms.l_2[0, -1] for result in results]
@@ -187,17 +179,8 @@ def regret_and_scale(
     losses, so the algorithm is scale-free only in its bounds.
     """
     scales = np.geomspace(1e-6, 1e6, 13)
-    results: list[Any] = [
-        simulate(
-            {option: strategies.scale_free(option) for option in _OPTIONS},
-            losses.uniform(num_arms=num_arms, scale=float(scale)),
-            num_rounds=num_rounds,
-            num_seeds=num_seeds,
-            checkpoints=64,
-            progress=False,
-        )
-        for scale in scales
-    ]
+    sequences = [losses.uniform(num_arms=num_arms, scale=float(scale)) for scale in scales]
+    results = _of_both_options(sequences, num_rounds, num_seeds)
     figure = Figure(figsize=(6.2, 4.0), layout="constrained")
     axes = figure.subplots()
     for option, style in zip(_OPTIONS, LINE_STYLES):
@@ -211,6 +194,21 @@ def regret_and_scale(
     axes.legend(fontsize=9, frameon=False)
     axes.grid(alpha=0.3)
     return figure
+
+
+def _of_both_options(sequences: list[losses.LossSequence], num_rounds: int, num_seeds: int) -> Any:
+    """The `Results` of Algorithm 1 on each of the sequences."""
+    return [
+        simulate(
+            {option: strategies.scale_free(option) for option in _OPTIONS},
+            sequence,
+            num_rounds=num_rounds,
+            num_seeds=num_seeds,
+            checkpoints=64,
+            progress=False,
+        )
+        for sequence in sequences
+    ]
 
 
 def _points(axes, x, results, option: str, style: dict[str, Any], unit=1.0) -> None:

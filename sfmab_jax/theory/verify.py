@@ -12,7 +12,13 @@ from rich import box
 from rich.table import Table
 
 from sfmab_jax.checks import check_integer
-from sfmab_jax.theory import claims_certificates, claims_games, claims_potentials, claims_theorem
+from sfmab_jax.theory import (
+    claims_algorithm,
+    claims_certificates,
+    claims_ftrl,
+    claims_potentials,
+    claims_theorem,
+)
 from sfmab_jax.theory.claim import Claim, Setting, Slip, Verdict, judge, judge_slip
 from sfmab_jax.theory.slips import SLIPS
 
@@ -20,7 +26,10 @@ __all__ = ["CLAIMS", "QUICK", "Report", "claims_table", "slips_table", "verify"]
 
 QUICK = tuple(
     sorted(
-        claims_potentials.CLAIMS + claims_games.CLAIMS + claims_theorem.CLAIMS,
+        claims_potentials.CLAIMS
+        + claims_algorithm.CLAIMS
+        + claims_ftrl.CLAIMS
+        + claims_theorem.CLAIMS,
         key=lambda claim: claim.number,
     )
 )

@@ -1,0 +1,235 @@
+"""Strategies that know the range of the losses, and controls, as plain NumPy loops in float64.
+
+Nothing here uses the package. Each function is given the arms [T] and the losses [T, n] of all
+arms, looks only at what its strategy may see, and returns the laws of the arms before rounds
+1 ... T + 1, [T + 1, n]. Normalisers come from bisection, gaps from their definitions.
+"""
+
+import numpy as np
+from loop_parts import (
+    barrier_weights,
+    exponential_weights,
+    one,
+    power_weights,
+    softmax,
+    uniformly,
+    weigh,
+    weighted,
+)
+
+# Known range.
+
+
+def exp3(arms, losses, scale=1.0):
+    n = losses.shape[1]
+    # The law of round t uses the rate of round t - 1: p_{t+1} ~ exp(-eta_t L_t).
+    return exponential_weights(
+        arms, losses, lambda t: np.sqrt(np.log(n) / (max(t - 1, 1) * n)) / scale, weigh
+    )
+
+
+def exp3_horizon(arms, losses, horizon=10_000):
+    n = losses.shape[1]
+    return exponential_weights(
+        arms, losses, lambda t: np.sqrt(2 * np.log(n) / (n * horizon)), weigh
+    )
+
+
+def exp3_gamma_horizon(arms, losses, horizon=10_000):
+    """With weights, as in 2002."""
+    n = losses.shape[1]
+    gamma = min(1, np.sqrt(n * np.log(n) / ((np.e - 1) * horizon)))
+    weights, laws = np.ones(n), []
+    for t in range(len(losses) + 1):
+        laws.append((1 - gamma) * weights / weights.sum() + gamma / n)
+        if t < len(losses):
+            arm = arms[t]
+            gain = (1 - losses[t, arm]) / laws[-1][arm]
+            weights[arm] *= np.exp(gamma * gain / n)
+    return np.array(laws)
+
+
+def exp3_p_horizon(arms, losses, horizon=10_000, failure=0.05):
+    n = losses.shape[1]
+    beta = np.sqrt(np.log(n / failure) / (n * horizon))
+    eta = 0.95 * np.sqrt(np.log(n) / (n * horizon))
+    gamma = 1.05 * np.sqrt(n * np.log(n) / horizon)
+    gains, laws = np.zeros(n), []
+    for t in range(len(losses) + 1):
+        laws.append((1 - gamma) * softmax(eta * gains) + gamma / n)
+        if t < len(losses):
+            arm = arms[t]
+            gains += ((1 - losses[t, arm]) * one(n, arm) + beta) / laws[-1]
+    return np.array(laws)
+
+
+def exp3_ix(arms, losses, horizon=None):
+    n = losses.shape[1]
+
+    def rate(t):
+        if horizon is None:
+            return np.sqrt(np.log(n) / (n * t))
+        return np.sqrt(2 * np.log(n) / (n * horizon))
+
+    def estimate(t, law, arm, loss):
+        return one(n, arm) * loss / (law[arm] + rate(t) / 2)
+
+    return exponential_weights(arms, losses, rate, estimate)
+
+
+def exp3_plus_plus(arms, losses, alpha=3.0, beta=256.0):
+    n = losses.shape[1]
+
+    def eta(t):
+        return 0.5 * np.sqrt(np.log(n) / (t * n))
+
+    def mix(t, p):
+        lower, upper = np.zeros(n), np.ones(n)
+        for a in range(n):
+            seen = losses[: t - 1, a][arms[: t - 1] == a]
+            if len(seen):
+                width = np.sqrt(alpha * np.log(t * n ** (1 / alpha)) / (2 * len(seen)))
+                lower[a] = max(0, seen.mean() - width)
+                upper[a] = min(1, seen.mean() + width)
+        exploration = np.full(n, min(1 / (2 * n), eta(t)))
+        for a in range(n):
+            gap = max(0, lower[a] - upper.min())
+            if gap > 0:
+                exploration[a] = min(exploration[a], beta * np.log(t) / (t * gap**2))
+        return (1 - exploration.sum()) * p + exploration
+
+    return exponential_weights(arms, losses, eta, weigh, mix)
+
+
+def exp3_side_information(arms, losses, centre=0.5, spread=1.0):
+    n = losses.shape[1]
+
+    def gamma(t):
+        return min(0.5, np.sqrt(n * np.log(n) / t))
+
+    def estimate(t, law, arm, loss):
+        return one(n, arm) * (loss - centre) / law[arm] + centre
+
+    return exponential_weights(
+        arms, losses, lambda t: gamma(t) / (n * spread), estimate, uniformly(gamma)
+    )
+
+
+def poly_inf_horizon(arms, losses, horizon=10_000, q=2.0):
+    """p_i = (eta (L_i - x))^(-q)."""
+    n = losses.shape[1]
+    c = 1 - 1 / q
+    eta = np.sqrt(2 * (1 / c - 1) * n ** (1 - 2 * c) / horizon)
+    return weighted(arms, losses, lambda t, totals: power_weights(totals, eta**-q, q))
+
+
+def tsallis_inf(arms, losses):
+    """w_i = 4 (eta_t (L_i - x))^(-2), eta_t = 2 / sqrt(t)."""
+    return weighted(
+        arms, losses, lambda t, totals: power_weights(totals, 4 / (2 / np.sqrt(t)) ** 2, 2.0)
+    )
+
+
+def tsallis_inf_rv(arms, losses):
+    def estimate(t, law, arm, loss):
+        baseline = 0.5 * (law >= 16 / t)
+        return one(len(law), arm) * (loss - baseline) / law + baseline
+
+    return weighted(
+        arms,
+        losses,
+        lambda t, totals: power_weights(totals, 4 / (4 / np.sqrt(t)) ** 2, 2.0),
+        estimate,
+    )
+
+
+# Data-dependent.
+
+
+def log_barrier_horizon(arms, losses, horizon=10_000):
+    n = losses.shape[1]
+    eta = np.full(n, min(0.5, np.sqrt(n * np.log(horizon) / horizon)))
+    return weighted(arms, losses, lambda t, totals: barrier_weights(totals, eta))
+
+
+def green_horizon(arms, losses, horizon=10_000):
+    n = losses.shape[1]
+    eta = np.sqrt(np.log(n) / (n * horizon))
+
+    def mix(t, p):
+        kept = np.where(p < min(eta, 1 / n), 0, p)
+        return kept / kept.sum()
+
+    return exponential_weights(arms, losses, lambda t: eta, weigh, mix)
+
+
+def descend(point, loss, rates):
+    """argmin <w, y> + sum_i d(w_i, w'_i) / eta_i: 1/w_i = 1/w'_i + eta_i (y_i + x)."""
+    return barrier_weights(1 / (rates * point) + loss, rates)
+
+
+def broad(arms, losses, horizon=None, optimistic=False, rate=1 / 162):
+    n = losses.shape[1]
+    rates, thresholds = np.full(n, rate), np.full(n, 2.0 * n)
+    point, prediction = np.full(n, 1 / n), np.zeros(n)
+    laws = []
+    for t in range(len(losses) + 1):
+        law = descend(point, prediction, rates)
+        laws.append(law)
+        if t == len(losses):
+            break
+        arm = arms[t]
+        loss = losses[t, arm]
+        estimate = one(n, arm) * (loss - prediction) / law + prediction
+        correction = 6 * rates * law * (estimate - prediction) ** 2
+        point = descend(point, estimate + correction, rates)
+        if horizon is not None:
+            grows = 1 / point > thresholds
+            thresholds = np.where(grows, 2 / point, thresholds)
+            rates = np.where(grows, rates * np.exp(1 / np.log(horizon)), rates)
+        if optimistic:
+            prediction = np.where(np.arange(n) == arm, loss, prediction)
+    return np.array(laws)
+
+
+# Controls.
+
+
+def uniform(arms, losses):
+    return np.full((len(losses) + 1, losses.shape[1]), 1 / losses.shape[1])
+
+
+def fixed_arm(arms, losses, arm=0):
+    return np.tile(one(losses.shape[1], arm), (len(losses) + 1, 1))
+
+
+def follow_the_leader_on_estimates(arms, losses):
+    n = losses.shape[1]
+
+    def law(t, totals):
+        gamma = 0.5 if t == 1 else min(0.5, np.sqrt(n / (t - 1)))
+        return (1 - gamma) * one(n, totals.argmin()) + gamma / n
+
+    return weighted(arms, losses, law)
+
+
+def lowest_index(arms, losses, bonus):
+    n = losses.shape[1]
+    laws = []
+    for t in range(len(losses) + 1):
+        index = np.full(n, -np.inf)
+        for a in range(n):
+            seen = losses[:t, a][arms[:t] == a]
+            if len(seen):
+                index[a] = seen.mean() - bonus(t, len(seen))
+        laws.append(one(n, index.argmin()))
+    return np.array(laws)
+
+
+def epsilon_greedy(arms, losses, epsilon=0.1):
+    greedy = lowest_index(arms, losses, lambda t, plays: 0.0)
+    return (1 - epsilon) * greedy + epsilon / losses.shape[1]
+
+
+def ucb1(arms, losses):
+    return lowest_index(arms, losses, lambda t, plays: np.sqrt(2 * np.log(t) / plays))
