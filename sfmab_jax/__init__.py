@@ -30,6 +30,7 @@ from sfmab_jax.simplex import distribution, normalizer
 from sfmab_jax.simulate import simulate
 from sfmab_jax.study.loaded import load_study
 from sfmab_jax.theory import bounds
+from sfmab_jax.worst_case import WorstCase, constraints, exact_gradient, objectives, worst_case
 
 __version__ = "0.1.0"
 
@@ -44,11 +45,14 @@ __all__ = [
     "Results",
     "Round",
     "Sampling",
+    "WorstCase",
     "bounds",
     "compose",
+    "constraints",
     "distribution",
     "draw_arm",
     "estimation",
+    "exact_gradient",
     "full_information",
     "hardness",
     "load",
@@ -56,10 +60,12 @@ __all__ = [
     "losses",
     "mixability_gap",
     "normalizer",
+    "objectives",
     "plotting",
     "potentials",
     "sampling",
     "simulate",
     "strategies",
     "theory",
+    "worst_case",
 ]
