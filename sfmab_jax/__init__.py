@@ -30,7 +30,15 @@ from sfmab_jax.simplex import distribution, normalizer
 from sfmab_jax.simulate import simulate
 from sfmab_jax.study.loaded import load_study
 from sfmab_jax.theory import bounds
-from sfmab_jax.worst_case import WorstCase, constraints, exact_gradient, objectives, worst_case
+from sfmab_jax.worst_case import (
+    Tuned,
+    WorstCase,
+    constraints,
+    exact_gradient,
+    objectives,
+    tune,
+    worst_case,
+)
 
 __version__ = "0.1.0"
 
@@ -45,6 +53,7 @@ __all__ = [
     "Results",
     "Round",
     "Sampling",
+    "Tuned",
     "WorstCase",
     "bounds",
     "compose",
@@ -67,5 +76,6 @@ __all__ = [
     "simulate",
     "strategies",
     "theory",
+    "tune",
     "worst_case",
 ]

@@ -17,7 +17,7 @@ from sfmab_jax.losses.base import from_array
 from sfmab_jax.worst_case import checkpoint as files
 from sfmab_jax.worst_case.constraints import Constraint, sup_norm
 from sfmab_jax.worst_case.evaluation import WorstCase, bound_of, rate, rating
-from sfmab_jax.worst_case.objectives import Objective, regret, table_norms
+from sfmab_jax.worst_case.objectives import Objective, divisor, regret
 from sfmab_jax.worst_case.search import Ascent, Plan, advance, begin
 from sfmab_jax.worst_case.starts import Known, known_tables, rank, starts
 
@@ -25,6 +25,8 @@ __all__ = ["worst_case"]
 
 # Added to the seed, so that games that rank, train and judge are never the same.
 _RANKING, _FRESH = 1, 2
+# Games that rank a built-in adversary; its score comes from fresh ones.
+_RANKING_SEEDS = 256
 
 
 class _Search(NamedTuple):
@@ -101,7 +103,7 @@ def worst_case(
     check_integer("num_restarts", num_restarts, 1, 2**20)
     check_integer("num_steps", num_steps, 1, 2**30)
     check_integer("num_seeds", num_seeds, 2, 2**20)
-    check_integer("score_seeds", score_seeds, 2, 2**30)
+    check_integer("score_seeds", score_seeds, 4, 2**30)
     check_integer("seed", seed, 0, 2**32 - 1 - _FRESH)
     check_number("step_size", step_size, positive=True)
     check_probability("feedback", feedback)
@@ -109,9 +111,9 @@ def worst_case(
     unit = 1.0 if 1e-6 <= size <= 1e6 else float(2.0 ** np.rint(np.log2(size)))
     plan = Plan(
         num_steps=num_steps,
-        check_every=min(num_steps, max(1, num_steps // 20)),
+        check_every=min(num_steps, max(1, num_steps // 10)),
         num_seeds=num_seeds,
-        selection_seeds=4 * num_seeds,
+        selection_seeds=8 * num_seeds,
         step_size=step_size * size / unit,
         feedback=feedback,
         unit=unit,
@@ -123,7 +125,7 @@ def worst_case(
         constraint=constraint,
         bandits={name: with_static_functions(bandit) for name, bandit in bandits.items()},
         ranked={
-            name: rank(bandit, known, objective.rival, seed + _RANKING)
+            name: rank(bandit, known, objective, _RANKING_SEEDS, seed + _RANKING)[0]
             for name, bandit in bandits.items()
         },
         seed=seed,
@@ -197,15 +199,18 @@ def _scores(plan: Plan, objective: Objective, ascents: tuple[Ascent, ...]) -> li
 
 def _judge(search: _Search, name: str, ascent: Ascent, step: int, history: np.ndarray) -> WorstCase:
     """The best of the restarts on fresh games, beside the best built-in adversary."""
-    place = int(np.argmax(np.asarray(ascent.scores)))
-    table = np.asarray(ascent.best[place], np.float64) * search.plan.unit
-    ranked = search.ranked[name]
-    bandit, other = search.bandits[name], search.objective.rival
+    bandit, other, ranked = search.bandits[name], search.objective.rival, search.ranked[name]
+    # Where the restarts are now, and the best each has had: the score that chose the latter was
+    # the luckiest of many, so all are compared once more, on more games.
+    tables = np.concatenate([np.asarray(ascent.best), np.asarray(ascent.tables)])
+    finalists = Known(("found",) * len(tables), tables.astype(np.float64) * search.plan.unit)
+    best = rank(bandit, finalists, search.objective, search.judges // 2, search.seed + _RANKING)
+    table = best[0].tables[0]
     judged = [
         rate(name, bandit, losses, other, search.judges, search.seed + _FRESH)
         for losses in (table, ranked.tables[0])
     ]
-    divisors = [_divisor(search.objective, losses) for losses in (table, ranked.tables[0])]
+    divisors = [divisor(search.objective, losses) for losses in (table, ranked.tables[0])]
     (result, values), (rival_result, rival_values) = judged
     return WorstCase(
         name=name,
@@ -223,12 +228,6 @@ def _judge(search: _Search, name: str, ascent: Ascent, step: int, history: np.nd
         num_steps=step,
         finished=step >= search.plan.num_steps,
     )
-
-
-def _divisor(objective: Objective, table: np.ndarray) -> float:
-    if objective.bound is None:
-        return 1.0
-    return float(np.asarray(objective.bound(table_norms(jnp.asarray(table)))).reshape(()))
 
 
 def _size(constraint: Constraint, num_rounds: int, num_arms: int) -> float:

@@ -17,7 +17,7 @@ from sfmab_jax.base import Bandit, as_partial, with_static_functions
 from sfmab_jax.norms import Norms
 from sfmab_jax.theory.bounds import Exploration, corrected
 
-__all__ = ["Objective", "regret", "regret_difference", "regret_over_bound", "table_norms"]
+__all__ = ["Objective", "regret", "regret_difference", "regret_over_bound"]
 
 
 class Objective(NamedTuple):
@@ -77,6 +77,13 @@ def bounds_and_slopes(objective: Objective, tables: Array, unit: float) -> tuple
         return objective.bound(table_norms(table * unit)).reshape(()) / unit
 
     return jax.vmap(jax.value_and_grad(bound))(tables)
+
+
+def divisor(objective: Objective, table: np.ndarray) -> float:
+    """B(l) of one table [T, n]; 1 where there is no bound."""
+    if objective.bound is None:
+        return 1.0
+    return float(np.asarray(objective.bound(table_norms(jnp.asarray(table)))).reshape(()))
 
 
 def _adaptive_bound(norms: Norms) -> Array:

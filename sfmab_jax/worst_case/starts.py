@@ -5,25 +5,37 @@ from typing import NamedTuple
 import numpy as np
 
 from sfmab_jax.base import Bandit, told_rounds
-from sfmab_jax.hardness import loss_chunks
-from sfmab_jax.losses import LOSSES
+from sfmab_jax.feed import Feed
+from sfmab_jax.losses import LOSSES, LossSequence
 from sfmab_jax.simulate import simulate
 from sfmab_jax.worst_case.constraints import Constraint
+from sfmab_jax.worst_case.objectives import Objective, divisor
 
-__all__ = ["Known", "known_tables", "rank", "starts"]
+__all__ = ["Known", "known_tables", "members", "rank", "starts"]
 
 # Of every random family, so that a lucky draw is not missed.
 _MEMBERS = 8
-# Seeds that rank the built-in adversaries; their score comes from others.
-_RANKING_SEEDS = 256
 _MOST_OF_A_FAMILY = 2
 
 
 class Known(NamedTuple):
-    """Built-in adversaries; K tables."""
+    """Tables with names, K of them."""
 
     families: tuple[str, ...]  # [K]
     tables: np.ndarray  # [K, T, n]
+
+
+def members(sequence: LossSequence, num_rounds: int, number: int, seed: int) -> np.ndarray:
+    """Members 0 ... number - 1 of a family as tables [number, T, n], as `simulate` plays them."""
+    feed = Feed(
+        sequence,
+        np.arange(number),
+        seed=seed,
+        unit=1.0,
+        dtype=np.dtype(np.float32),
+        chunk_rounds=num_rounds,
+    )
+    return np.asarray(feed.chunk(1), np.float64)[:num_rounds].transpose(2, 0, 1)
 
 
 def known_tables(num_arms: int, num_rounds: int, constraint: Constraint, seed: int) -> Known:
@@ -31,29 +43,31 @@ def known_tables(num_arms: int, num_rounds: int, constraint: Constraint, seed: i
     families, tables = [], []
     for name, make in LOSSES.items():
         sequence = make(num_arms=num_arms, **told_rounds(make, num_rounds))
-        drawn: list[np.ndarray] = []
-        for member in range(_MEMBERS):
-            rows = np.concatenate(list(loss_chunks(sequence, num_rounds, member, seed)))
-            lowest, width = rows.min(), np.ptp(rows)
-            if width > 0 and not any(np.array_equal(rows, other) for other in drawn):
-                drawn.append(rows)
-                fitted = constraint.fit((rows - lowest) / width)
+        drawn = members(sequence, num_rounds, _MEMBERS, seed)
+        for rows in np.unique(drawn, axis=0):  # families without chance have one member
+            if np.ptp(rows) > 0:
+                fitted = constraint.fit((rows - rows.min()) / np.ptp(rows))
                 tables += fitted
                 families += [name] * len(fitted)
     return Known(tuple(families), np.array(tables))
 
 
-def rank(bandit: Bandit, known: Known, rival: Bandit | None, seed: int) -> Known:
-    """The same, those with the highest regret first (less the rival's, if there is one)."""
-    bandits = {"strategy": bandit} if rival is None else {"strategy": bandit, "rival": rival}
+def rank(
+    bandit: Bandit, known: Known, objective: Objective, num_seeds: int, seed: int
+) -> tuple[Known, np.ndarray]:
+    """The same with the highest objective first, and the objectives [K], from these games."""
+    named = {"strategy": bandit}
+    if objective.rival is not None:
+        named["rival"] = objective.rival
     results = simulate(
-        bandits, known.tables, num_seeds=_RANKING_SEEDS, seed=seed, checkpoints=1, progress=False
+        named, known.tables, num_seeds=num_seeds, seed=seed, checkpoints=1, progress=False
     )
-    worth = results["strategy"].mean()[:, -1]
-    if rival is not None:
-        worth = worth - results["rival"].mean()[:, -1]
-    order = np.argsort(-worth, kind="stable")
-    return Known(tuple(known.families[k] for k in order), known.tables[order])
+    values = results["strategy"].mean()[:, -1]
+    if objective.rival is not None:
+        values = values - results["rival"].mean()[:, -1]
+    values = values / np.array([divisor(objective, table) for table in known.tables])
+    order = np.argsort(-values, kind="stable")
+    return Known(tuple(known.families[k] for k in order), known.tables[order]), values[order]
 
 
 def starts(ranked: Known, number: int, size: float, seed: int) -> np.ndarray:
