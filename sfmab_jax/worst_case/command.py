@@ -116,22 +116,22 @@ def _table(found: dict[str, Any], arms: int, rounds: int) -> Table:
     table = Table(
         title=f"Worst regret found, {arms} arms, {rounds:,} rounds, {label}",
         caption="on fresh games, with 95% interval; lead: over the best built-in adversary, in "
-        "standard errors",
+        "standard errors; ratio: found / bound",
         box=boxes.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
     table.add_column("strategy", no_wrap=True)
-    for heading in ("found", "best built-in", "lead", "bound", "found / bound"):
+    for heading in ("found", "best built-in", "lead", "bound", "ratio"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, worst in found.items():
         low, high = worst.score.interval()
         bound = "" if worst.bound is None else f"{worst.bound:.4g}"
         table.add_row(
             name,
-            f"{worst.score.value:.4g} ± {(high - low) / 2:.2g}",
-            f"{worst.rival_score.value:.4g} ({worst.rival})",
-            f"{worst.lead:.1f}",
+            f"{worst.score.value:.4g} ± {(high - low) / 2:.1g}",
+            f"{worst.rival} {worst.rival_score.value:.4g}",
+            f"{worst.lead:.0f}",
             bound,
             "" if worst.ratio is None else f"{worst.ratio:.3f}",
         )

@@ -25,7 +25,7 @@ class Constraint(NamedTuple):
     ``project(table [T, n]) -> [T, n]``: a nearest point of the set.
     ``fit(table [T, n] in [0, 1]) -> tables``: the same table, and where losses of both signs are
     allowed its centred form 2 l - 1, stretched to the border of the set.
-    ``size(T, n)``: of a typical loss, which steps are measured in.
+    ``size(rounds, arms)``: of a typical loss, which steps are measured in.
     ``label``: says it in words.
     """
 
@@ -41,7 +41,7 @@ def sup_norm(largest: float = 1.0) -> Constraint:
     return Constraint(
         project=Partial(_within, -largest, largest),
         fit=lambda table: [largest * signed for signed in _signs(table)],
-        size=lambda T, n: largest,
+        size=lambda rounds, arms: largest,
         label=f"|l| <= {largest:g}",
     )
 
@@ -55,7 +55,7 @@ def box(lowest: float = 0.0, highest: float = 1.0) -> Constraint:
     return Constraint(
         project=Partial(_within, lowest, highest),
         fit=lambda table: [lowest + (highest - lowest) * table],
-        size=lambda T, n: highest - lowest,
+        size=lambda rounds, arms: highest - lowest,
         label=f"{lowest:g} <= l <= {highest:g}",
     )
 
@@ -67,7 +67,7 @@ def total_l2(budget: float) -> Constraint:
     return Constraint(
         project=Partial(_l2_ball, radius),
         fit=lambda table: [_stretch(x, radius, np.linalg.norm(x)) for x in _signs(table)],
-        size=lambda T, n: radius / np.sqrt(T * n),
+        size=lambda rounds, arms: radius / np.sqrt(rounds * arms),
         label=f"L_2 <= {budget:g}",
     )
 
@@ -78,7 +78,7 @@ def total_l1(budget: float) -> Constraint:
     return Constraint(
         project=Partial(_l1_ball, budget),
         fit=lambda table: [_stretch(x, budget, np.abs(x).sum()) for x in _signs(table)],
-        size=lambda T, n: budget / (T * n),
+        size=lambda rounds, arms: budget / (rounds * arms),
         label=f"L_1 <= {budget:g}",
     )
 
@@ -94,7 +94,7 @@ def sparse(arms_per_round: int, largest: float = 1.0) -> Constraint:
         return [np.asarray(project(jnp.asarray(largest * x))) for x in _signs(table)]
 
     label = f"{s} non-zero a round, |l| <= {largest:g}"
-    return Constraint(project, fit, lambda T, n: largest, label)
+    return Constraint(project, fit, lambda rounds, arms: largest, label)
 
 
 def profile(scales: Sequence[float] | np.ndarray) -> Constraint:
@@ -106,7 +106,7 @@ def profile(scales: Sequence[float] | np.ndarray) -> Constraint:
     return Constraint(
         project=Partial(_within, -column, column),
         fit=lambda table: [column * x for x in _signs(table)],
-        size=lambda T, n: float(limits.mean()),
+        size=lambda rounds, arms: float(limits.mean()),
         label=f"|l_t| <= g_t, from {limits.min():g} to {limits.max():g}",
     )
 

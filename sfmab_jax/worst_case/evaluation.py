@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -93,7 +93,7 @@ def rate(
     """A simulation of the table, and the objective of every game before any bound, [S]."""
     bandits = {name: bandit} if rival is None else {name: bandit, "the rival strategy": rival}
     losses = from_array(table, name=f"worst case of {name}")
-    results = simulate(bandits, losses, num_seeds=num_seeds, seed=seed, progress=False)
+    results: Any = simulate(bandits, losses, num_seeds=num_seeds, seed=seed, progress=False)
     values = results[name].expected_regret[0, :, -1]
     if rival is not None:
         values = values - results["the rival strategy"].expected_regret[0, :, -1]

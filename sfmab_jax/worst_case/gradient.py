@@ -15,8 +15,9 @@ exponentially with T. But importance weighting is unbiased *whatever p' is*: wha
 does to E l~ through 1/p' and what it does through the arms drawn cancel. ``feedback`` multiplies
 both: 1 is the unbiased estimator; 0 leaves out both, so that only the direct effect of each loss
 on the estimates, and of these on all later plays, is followed. What is lost is the effect of p'
-on the *variance* of later estimates: a few hundredths of the gradient (see the tests), for a
-standard deviation that no longer grows with T.
+on the *variance* of later estimates: in games of a few rounds 0.1% to 6% of the gradient for the
+strategies of the README (up to 25% seen for `tsallis_inf_rv`), for a standard deviation that no
+longer explodes with T.
 """
 
 from collections.abc import Callable

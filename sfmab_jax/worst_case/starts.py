@@ -1,6 +1,7 @@
 """The built-in adversaries under a constraint: where searches start, and what they have to beat."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,8 +41,10 @@ def members(sequence: LossSequence, num_rounds: int, number: int, seed: int) -> 
 
 def known_tables(num_arms: int, num_rounds: int, constraint: Constraint, seed: int) -> Known:
     """Members of every family of `sfmab_jax.losses`, fitted into the constraint."""
-    families, tables = [], []
-    for name, make in LOSSES.items():
+    families: list[str] = []
+    tables: list[np.ndarray] = []
+    known: dict[str, Callable[..., LossSequence]] = dict(LOSSES)
+    for name, make in known.items():
         sequence = make(num_arms=num_arms, **told_rounds(make, num_rounds))
         drawn = members(sequence, num_rounds, _MEMBERS, seed)
         for rows in np.unique(drawn, axis=0):  # families without chance have one member
@@ -59,7 +62,7 @@ def rank(
     named = {"strategy": bandit}
     if objective.rival is not None:
         named["rival"] = objective.rival
-    results = simulate(
+    results: Any = simulate(
         named, known.tables, num_seeds=num_seeds, seed=seed, checkpoints=1, progress=False
     )
     values = results["strategy"].mean()[:, -1]
@@ -76,7 +79,8 @@ def starts(ranked: Known, number: int, size: float, seed: int) -> np.ndarray:
     Every other start is moved a little at random, by a tenth of the losses' size, since a table
     with equal columns has a gradient that keeps them equal.
     """
-    chosen, left = [], []
+    chosen: list[int] = []
+    left: list[int] = []
     for k, family in enumerate(ranked.families):
         taken = sum(ranked.families[j] == family for j in chosen)
         (chosen if taken < _MOST_OF_A_FAMILY else left).append(k)

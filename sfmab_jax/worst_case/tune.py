@@ -115,7 +115,7 @@ def tune(
     chosen = places[last, best].mean(axis=0)
     values = {name: float(_value(parameters[name], chosen[k])) for k, name in enumerate(names)}
     bandit = strategy_factory(**values)
-    judged = simulate(bandit, held_out, num_seeds=score_seeds, seed=seed + 1, checkpoints=1)
+    judged: Any = simulate(bandit, held_out, num_seeds=score_seeds, seed=seed + 1, checkpoints=1)
     per_sequence = judged.mean()[:, -1]
     games = per_sequence if len(per_sequence) > 1 else judged.expected_regret[0, :, -1]
     return Tuned(values, bandit, rating(games, 1.0), history[:, best])
