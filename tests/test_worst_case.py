@@ -20,7 +20,13 @@ STRATEGIES = {
     "tsallis_inf": sf.strategies.tsallis_inf(),
     "ahb": sf.strategies.ahb(),
 }
-SMALL = {"num_restarts": 2, "num_steps": 20, "num_seeds": 16, "score_seeds": 512}
+SMALL = {
+    "num_restarts": 2,
+    "num_steps": 20,
+    "num_seeds": 16,
+    "score_seeds": 512,
+    "rivals": ["bernoulli", "uniform"],
+}
 UNIT = sf.constraints.box(0.0, 1.0)
 
 

@@ -38,7 +38,9 @@ def _names(structure: Any) -> str:
 
 def write_checkpoint(path: Path, identity: str, step: int, carried: Any, history: list) -> None:
     """Keeps the arrays of ``carried`` (a pytree) after ``step`` steps."""
-    arrays = {f"a{k:03d}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(carried))}
+    arrays: dict[str, Any] = {
+        f"a{k:03d}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(carried))
+    }
     header = json.dumps({"format": FORMAT, "identity": identity, "step": step})
     rows = np.array(history, np.float64)
     write_atomically(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -66,7 +67,7 @@ def total_l2(budget: float) -> Constraint:
     radius = float(np.sqrt(budget))
     return Constraint(
         project=Partial(_l2_ball, radius),
-        fit=lambda table: [_stretch(x, radius, np.linalg.norm(x)) for x in _signs(table)],
+        fit=lambda table: [_stretch(x, radius, float(np.linalg.norm(x))) for x in _signs(table)],
         size=lambda rounds, arms: radius / np.sqrt(rounds * arms),
         label=f"L_2 <= {budget:g}",
     )
@@ -130,7 +131,8 @@ def _l2_ball(radius, table: Array) -> Array:
 
 
 def _l1_ball(radius, table: Array) -> Array:
-    return optax.projections.projection_l1_ball(table, jnp.asarray(radius, table.dtype))
+    with jax.numpy_dtype_promotion("standard"):  # optax divides by integers
+        return optax.projections.projection_l1_ball(table, jnp.asarray(radius, table.dtype))
 
 
 def _sparsest(arms_per_round: int, largest, table: Array) -> Array:

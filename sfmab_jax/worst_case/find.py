@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +49,7 @@ def worst_case(
     *,
     constraint: Constraint | None = None,
     objective: Objective | None = None,
+    rivals: Sequence[str] | None = None,
     num_restarts: int = 8,
     num_steps: int = 200,
     num_seeds: int = 64,
@@ -70,6 +71,7 @@ def worst_case(
       num_arms, num_rounds: n and T.
       constraint: of `sfmab_jax.constraints`; by default ``sup_norm(1.0)``.
       objective: of `sfmab_jax.objectives`; by default ``regret()``.
+      rivals: families of `sfmab_jax.losses` to start from and to beat; by default all.
       num_restarts: tables that climb side by side.
       num_steps: of Adam.
       num_seeds: games of each table in each step.
@@ -85,7 +87,7 @@ def worst_case(
     >>> import sfmab_jax as sf
     >>> found = sf.worst_case(
     ...     sf.strategies.exp3_ix(), 2, 8, constraint=sf.constraints.box(0, 1), num_steps=20,
-    ...     num_restarts=2, num_seeds=16, score_seeds=64
+    ...     num_restarts=2, num_seeds=16, score_seeds=64, rivals=["bernoulli", "one_arm"]
     ... )
     >>> found.table.shape
     (8, 2)
@@ -118,7 +120,7 @@ def worst_case(
         feedback=feedback,
         unit=unit,
     )
-    known = known_tables(num_arms, num_rounds, constraint, seed)
+    known = known_tables(num_arms, num_rounds, constraint, seed, rivals)
     search = _Search(
         plan=plan,
         objective=objective,
@@ -132,7 +134,7 @@ def worst_case(
         judges=score_seeds,
         identity=files.describe(
             bandits, objective, constraint.project, constraint.label, plan, num_arms, num_rounds,
-            num_restarts, seed,
+            num_restarts, seed, tuple(rivals or ()),
         ),
     )  # fmt: skip
     path = None if checkpoint is None else Path(checkpoint)

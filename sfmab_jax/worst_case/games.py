@@ -44,8 +44,8 @@ def exact_regret(bandit: Bandit, losses: Array) -> Array:
             after, cost, here = play_round(bandit, state, losses, arm)
             return (after, chance * jnp.where(possible, here, 0), total + cost), None
 
-        start = (bandit.init(num_arms, losses.dtype), jnp.ones((), losses.dtype))
-        start = (*start, jnp.zeros((), losses.dtype))
+        one, none = jnp.ones((), losses.dtype), jnp.zeros((), losses.dtype)
+        start = (bandit.init(num_arms, losses.dtype), one, none)
         (_, chance, total), _ = lax.scan(step, start, (losses, arms))
         return chance * total
 

@@ -66,7 +66,8 @@ def table_norms(table: Array) -> Norms:
         jnp.mean(totals),
     )
     num_rounds, num_arms = table.shape
-    return Norms(num_arms, np.array([num_rounds]), *(value.reshape(1, 1) for value in values))
+    entries: Any = [value.reshape(1, 1) for value in values]
+    return Norms(num_arms, np.array([num_rounds]), *entries)
 
 
 def bounds_and_slopes(objective: Objective, tables: Array, unit: float) -> tuple[Array, Array]:

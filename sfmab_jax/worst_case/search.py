@@ -20,7 +20,7 @@ from sfmab_jax.random_bits import game_key
 from sfmab_jax.worst_case.gradient import mean_regrets, regret_gradient
 from sfmab_jax.worst_case.objectives import Objective, bounds_and_slopes
 
-__all__ = ["Ascent", "Plan", "advance", "begin"]
+__all__ = ["Ascent", "Plan", "advance", "begin", "update"]
 
 
 class Plan(NamedTuple):
@@ -79,7 +79,7 @@ def _climb(plan: Plan, objective, project, bandit: Bandit, ascent: Ascent, root,
         tables, state = carry
         keys = _keys(root, 1 + first_step + number, plan.num_seeds)
         slope = _slope(plan, objective, bandit, tables, keys)
-        change, state = jax.vmap(optimizer.update)(-slope, state, tables)
+        change, state = jax.vmap(partial(update, optimizer))(-slope, state, tables)
         moved = optax.apply_updates(tables, change)
         return jax.vmap(lambda x: project(x * plan.unit) / plan.unit)(moved), state
 
@@ -93,6 +93,12 @@ def _climb(plan: Plan, objective, project, bandit: Bandit, ascent: Ascent, root,
         best=jnp.where(better[:, None, None], tables, ascent.best),
         scores=jnp.where(better, scores, ascent.scores),
     )
+
+
+def update(optimizer: optax.GradientTransformation, slope: Array, state: Any, tables: Array):
+    """``optimizer.update`` where promotions are errors: optax multiplies floats by its counter."""
+    with jax.numpy_dtype_promotion("standard"):
+        return optimizer.update(slope, state, tables)
 
 
 def _optimizer(plan: Plan, tables: Array) -> optax.GradientTransformation:

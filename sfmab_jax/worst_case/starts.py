@@ -1,6 +1,6 @@
 """The built-in adversaries under a constraint: where searches start, and what they have to beat."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,12 +39,20 @@ def members(sequence: LossSequence, num_rounds: int, number: int, seed: int) -> 
     return np.asarray(feed.chunk(1), np.float64)[:num_rounds].transpose(2, 0, 1)
 
 
-def known_tables(num_arms: int, num_rounds: int, constraint: Constraint, seed: int) -> Known:
-    """Members of every family of `sfmab_jax.losses`, fitted into the constraint."""
+def known_tables(
+    num_arms: int,
+    num_rounds: int,
+    constraint: Constraint,
+    seed: int,
+    wanted: Sequence[str] | None = None,
+) -> Known:
+    """Members of the families of `sfmab_jax.losses`, all or some, fitted into the constraint."""
     families: list[str] = []
     tables: list[np.ndarray] = []
-    known: dict[str, Callable[..., LossSequence]] = dict(LOSSES)
-    for name, make in known.items():
+    for name in LOSSES if wanted is None else wanted:
+        if name not in LOSSES:
+            raise ValueError(f"rivals have {name!r}; choose from {', '.join(LOSSES)}")
+        make: Callable[..., LossSequence] = LOSSES[name]
         sequence = make(num_arms=num_arms, **told_rounds(make, num_rounds))
         drawn = members(sequence, num_rounds, _MEMBERS, seed)
         for rows in np.unique(drawn, axis=0):  # families without chance have one member
@@ -52,6 +60,8 @@ def known_tables(num_arms: int, num_rounds: int, constraint: Constraint, seed: i
                 fitted = constraint.fit((rows - rows.min()) / np.ptp(rows))
                 tables += fitted
                 families += [name] * len(fitted)
+    if not tables:
+        raise ValueError(f"rivals are {wanted!r}; none of them has losses that differ")
     return Known(tuple(families), np.array(tables))
 
 

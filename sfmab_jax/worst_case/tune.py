@@ -1,5 +1,6 @@
 """tune: the parameters of a strategy with the least expected regret on given losses."""
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from sfmab_jax.random_bits import game_key
 from sfmab_jax.simulate import simulate
 from sfmab_jax.worst_case.evaluation import Rating, rating
 from sfmab_jax.worst_case.gradient import mean_regrets
+from sfmab_jax.worst_case.search import update
 from sfmab_jax.worst_case.starts import members
 
 __all__ = ["Tuned", "tune"]
@@ -139,7 +141,7 @@ def _value(limits: tuple[float, float], place: Array) -> Array:
     low, high = limits
     place = jnp.asarray(place)
     if low > 0:
-        return low * jnp.exp(place * np.log(high / low))
+        return low * jnp.exp(place * math.log(high / low))
     return low + place * (high - low)
 
 
@@ -163,7 +165,7 @@ def _descend(make, num_steps, num_seeds, step_size, start: Array, tables: Array,
         seeds = jnp.arange(num_seeds, dtype=jnp.int32)
         keys = jax.vmap(lambda seed: game_key(root, number, seed), out_axes=-1)(seeds)
         slopes, regrets = lax.map(lambda one: slope(one, keys), places)
-        change, state = optimizer.update(slopes, state, places)
+        change, state = update(optimizer, slopes, state, places)
         moved = optax.apply_updates(places, change)
         inside = optax.projections.projection_box(moved, _HALF_WIDTH, 1 - _HALF_WIDTH)
         return (inside, state), (inside, regrets)
