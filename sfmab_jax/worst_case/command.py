@@ -54,6 +54,9 @@ def worst_case_(
         float, typer.Option(help="G of range [0, G], sup_norm and sparse; L_2; L_1.")
     ] = 1.0,
     sparsity: Annotated[int, _count("Non-zero losses of a round, for sparse.")] = 1,
+    rivals: Annotated[
+        str | None, typer.Option(help="Loss families to start from and beat; by default all.")
+    ] = None,
     steps: Annotated[int, _count("Steps of Adam.")] = 200,
     restarts: Annotated[int, _count("Tables that climb side by side.")] = 8,
     seeds: Annotated[int, _count("Games of each table in each step.")] = 64,
@@ -75,12 +78,14 @@ def worst_case_(
     if exploration not in ("adaptive", "decaying", "both"):
         raise ValueError(f"--exploration is {exploration!r}; choose adaptive, decaying or both")
     bandits = {name: pair[0] for name, pair in _bandits(chosen, exploration, rounds)}
+    families = None if rivals is None else list(_choices("rivals", rivals, sf.losses.LOSSES))
     _check_output(output)
     found: Any = sf.worst_case(
         bandits,
         arms,
         rounds,
         constraint=_constraint(constraint, size, sparsity),
+        rivals=families,
         num_restarts=restarts,
         num_steps=steps,
         num_seeds=seeds,
