@@ -58,10 +58,15 @@ def tables_of(name):
 
 
 @cache
-def exact(name):
+def exactly(name):
+    """Compiled: regrets [5] and gradients [5, T, n] of five tables, by enumeration."""
     bandit = FAMILIES[name][0]
-    both = jax.jit(jax.vmap(jax.value_and_grad(lambda table: exact_regret(bandit, table))))
-    values, slopes = both(jnp.asarray(tables_of(name)))
+    return jax.jit(jax.vmap(jax.value_and_grad(lambda table: exact_regret(bandit, table))))
+
+
+@cache
+def exact(name):
+    values, slopes = exactly(name)(jnp.asarray(tables_of(name)))
     return np.asarray(values), np.asarray(slopes)
 
 
@@ -93,15 +98,14 @@ def test_the_exact_regret_is_that_of_a_plain_loop(name):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_exact_gradient_is_that_of_finite_differences(name):
     """Central differences in float64, with a step of 1e-6 of the losses' size."""
-    bandit, _, shape = FAMILIES[name]
-    values = jax.jit(jax.vmap(lambda table: exact_regret(bandit, table)))
-    size = shape[0] * shape[1]
-    moves = np.eye(size).reshape(size, *shape)
     for table, slope in zip(tables_of(name), exact(name)[1]):
         step = 1e-6 * np.abs(table).max()
-        difference = values(jnp.asarray(table + step * moves))
-        difference = np.asarray(difference - values(jnp.asarray(table - step * moves))) / (2 * step)
-        np.testing.assert_allclose(slope.ravel(), difference, rtol=1e-4, atol=2e-6)
+        moves = step * np.eye(table.size).reshape(table.size, *table.shape)
+        moved = np.concatenate([table + moves, table - moves])
+        moved = np.resize(moved, (-(-len(moved) // 5), 5, *table.shape))
+        values = np.concatenate([exactly(name)(jnp.asarray(five))[0] for five in moved])
+        difference = values[: table.size] - values[table.size : 2 * table.size]
+        np.testing.assert_allclose(slope.ravel(), difference / (2 * step), rtol=1e-4, atol=2e-6)
 
 
 def keys(number):
@@ -110,11 +114,16 @@ def keys(number):
     return jax.vmap(lambda seed: game_key(root, jnp.int32(0), seed), out_axes=-1)(seeds)
 
 
+@cache
+def estimator(name, feedback):
+    """Compiled: `regret_gradient` of five tables."""
+    bandit = FAMILIES[name][0]
+    return jax.jit(lambda x, k: regret_gradient(lambda _: bandit, (), x, k, feedback=feedback))
+
+
 def estimated(name, feedback):
     """Means and standard errors of the regret [R] and the gradient [R, T, n]."""
-    bandit = FAMILIES[name][0]
-    estimate = jax.jit(lambda x, k: regret_gradient(lambda _: bandit, (), x, k, feedback=feedback))
-    found = estimate(jnp.asarray(tables_of(name)), keys(NUM_SEEDS))
+    found = estimator(name, feedback)(jnp.asarray(tables_of(name)), keys(NUM_SEEDS))
     return [
         (np.mean(x, axis=-1), np.std(x, axis=-1) / np.sqrt(NUM_SEEDS))
         for x in map(np.asarray, (found.regrets, found.by_losses))
@@ -130,7 +139,7 @@ def test_the_estimator_is_unbiased(name):
     assert np.all(np.abs(slope - slopes) <= 4 * error + 1e-9)
 
 
-@pytest.mark.parametrize("name", ["adaptive", "decaying", "tsallis_inf", "exp3_ix", "ahb"])
+@pytest.mark.parametrize("name", ["adaptive", "tsallis_inf", "exp3_ix"])
 def test_the_bias_without_feedback_is_as_stated(name):
     """On losses of the size the strategies are made for: a tenth of the gradient at most."""
     _, slopes = exact(name)
@@ -154,32 +163,28 @@ def test_without_feedback_the_variance_does_not_explode():
     assert np.linalg.norm(direct.std(axis=-1)) < 0.2 * np.linalg.norm(full.std(axis=-1))
 
 
+def extremes(shape, most):
+    """Ten tables: zeros, ties, signs, losses from 10^-most to 10^most, alone and mixed."""
+    rng = np.random.default_rng(3)
+    one = np.eye(shape[1])[rng.integers(0, shape[1], shape[0])]
+    noise = rng.normal(size=(4, *shape))
+    sizes = 10.0 ** rng.integers(-most, most + 1, shape)
+    full = [np.zeros(shape), np.ones(shape), np.full(shape, 1e3), one, -one, one * 10.0**most]
+    mixed = [noise[0] * 10.0**most, noise[1] * 10.0**-most, noise[2] * sizes, -np.abs(noise[3])]
+    return np.stack(full + mixed)
+
+
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [
-        *((name, "float32") for name in (*FAMILIES, "bandit_ada_ftrl_tsallis", "tsallis_inf_rv")),
-        *((name, "float64") for name in ("adaptive", "ahb")),
-    ],
+    [*((name, "float64") for name in FAMILIES), ("adaptive", "float32"), ("ahb", "float32")],
 )
 def test_no_gradient_is_nan(name, dtype):
-    """Zeros, ties, signs, and losses from 1e-6 to 1e6, up to 1e12 in float64."""
-    bandit = FAMILIES[name][0] if name in FAMILIES else getattr(sf.strategies, name)()
-    rng = np.random.default_rng(3)
-    shape, most = (12, 3), 6 if dtype == "float32" else 12
-    tables = [
-        np.zeros(shape),
-        np.ones(shape),
-        np.eye(3)[rng.integers(0, 3, 12)],
-        -np.eye(3)[rng.integers(0, 3, 12)],
-        rng.normal(size=shape) * 10.0**most,
-        rng.normal(size=shape) * 10.0**-most,
-        rng.normal(size=shape) * 10.0 ** rng.integers(-most, most, shape),
-        np.full(shape, 1e3),
-    ]
-    estimate = jax.jit(lambda x, k: regret_gradient(lambda _: bandit, (), x, k, feedback=1.0))
-    found = estimate(jnp.asarray(np.stack(tables), dtype), keys(64))
-    assert not np.isnan(found.by_losses).any()
-    assert not np.isnan(found.regrets).any()
+    """Losses of 1e-12 to 1e12, in float32 of 1e-6 to 1e6."""
+    tables = extremes(FAMILIES[name][2], 6 if dtype == "float32" else 12)
+    for five in (tables[:5], tables[5:]):
+        found = estimator(name, 1.0)(jnp.asarray(five, dtype), keys(NUM_SEEDS))
+        assert not np.isnan(found.by_losses).any()
+        assert not np.isnan(found.regrets).any()
 
 
 def test_the_gradient_of_the_gap_in_closed_form():
