@@ -30,6 +30,15 @@ from sfmab_jax.simplex import distribution, normalizer
 from sfmab_jax.simulate import simulate
 from sfmab_jax.study.loaded import load_study
 from sfmab_jax.theory import bounds
+from sfmab_jax.worst_case import (
+    Tuned,
+    WorstCase,
+    constraints,
+    exact_gradient,
+    objectives,
+    tune,
+    worst_case,
+)
 
 __version__ = "0.1.0"
 
@@ -44,11 +53,15 @@ __all__ = [
     "Results",
     "Round",
     "Sampling",
+    "Tuned",
+    "WorstCase",
     "bounds",
     "compose",
+    "constraints",
     "distribution",
     "draw_arm",
     "estimation",
+    "exact_gradient",
     "full_information",
     "hardness",
     "load",
@@ -56,10 +69,13 @@ __all__ = [
     "losses",
     "mixability_gap",
     "normalizer",
+    "objectives",
     "plotting",
     "potentials",
     "sampling",
     "simulate",
     "strategies",
     "theory",
+    "tune",
+    "worst_case",
 ]

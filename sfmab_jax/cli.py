@@ -11,6 +11,7 @@ from sfmab_jax.options import configure, count_option
 from sfmab_jax.run_command import RUN_EPILOG, run
 from sfmab_jax.study.commands import app as study_app
 from sfmab_jax.study.plan_command import plan
+from sfmab_jax.worst_case.command import add_to as add_worst_case
 
 __all__ = ["app", "main"]
 
@@ -26,6 +27,7 @@ app.add_typer(study_app)
 app.command(epilog=RUN_EPILOG)(run)
 app.command()(plan)
 app.command(epilog=LOSSES_EPILOG)(losses)
+add_worst_case(app)
 
 
 @app.callback()

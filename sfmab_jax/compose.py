@@ -18,7 +18,7 @@ from sfmab_jax.base import (
 )
 from sfmab_jax.floating import pick
 
-__all__ = ["compose"]
+__all__ = ["compose", "parts_of"]
 
 
 def compose(
@@ -49,6 +49,13 @@ def compose(
         update=Partial(_update, parts),
         feedback=feedback_of(feedback),
     )
+
+
+def parts_of(bandit: Bandit) -> tuple[Sampling, Estimation, FullInformation]:
+    """The parts that `compose` made a bandit of."""
+    if not isinstance(bandit.update, Partial) or bandit.update.func is not _update:
+        raise ValueError("the bandit was not made by sf.compose, so it has no parts; compose it")
+    return bandit.update.args[0]
 
 
 def _init(parts, num_arms: int, dtype=jnp.float32, loss_unit: Array | float = 1.0) -> BanditState:

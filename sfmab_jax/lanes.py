@@ -25,7 +25,7 @@ ELEMENTWISE = frozenset(
     convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
     integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or
     population_count pow rem round rsqrt select_n shift_left shift_right_arithmetic
-    shift_right_logical sign sin sinh sqrt square sub tan tanh xor
+    shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor
     """.split()
 )
 _REDUCTIONS = frozenset(

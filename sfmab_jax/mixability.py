@@ -56,8 +56,9 @@ def mixability_gap(
     # M does not change with an offset common to all arms: take it out before it is rounded in.
     # The mean, so that differences between likely arms keep their digits; between the extremes,
     # so that equal losses leave nothing.
-    lowest, highest = jnp.min(loss), jnp.max(loss)
-    loss = loss - jnp.clip(arm_sum(play * loss), lowest, highest)
+    # No derivative passes through offset or ceiling, as M does not depend on either.
+    lowest, highest = lax.stop_gradient((jnp.min(loss), jnp.max(loss)))
+    loss = loss - lax.stop_gradient(jnp.clip(arm_sum(play * loss), lowest, highest))
     # M is within 1e-29 of its limit beyond this rate, and eta * l must not overflow.
     ceiling = 1e30 / jnp.maximum(highest - lowest, jnp.finfo(loss.dtype).tiny)
     rate = jnp.minimum(learning_rate, ceiling)
@@ -149,7 +150,10 @@ def entropy_stability(play: Array, dual_loss: Array) -> Array:
     offsets = jnp.where(alive, dual_loss - pick(dual_loss, _leader(moved)), 0)
     change = arm_sum(play * jnp.expm1(-offsets))
     mass = arm_sum(play * jnp.exp(-offsets))
-    log_mass = jnp.where(jnp.abs(change) < _RELATIVE, jnp.log1p(change), jnp.log(mass))
+    # Each logarithm is kept from the other's arguments, where its derivative may be infinite.
+    near = jnp.abs(change) < _RELATIVE
+    log_near = jnp.log1p(jnp.where(near, change, 0))
+    log_mass = jnp.where(near, log_near, jnp.log(jnp.where(near, 1, mass)))
     return arm_sum(play * exp_remainder(-(offsets + log_mass)))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round, as_partial
@@ -102,4 +102,7 @@ def _update(potential, alpha, gap, state: AdaFTRLState, seen: Round) -> AdaFTRLS
     losses = add(state.losses, seen.estimate)
     gaps = add(state.gaps, gap(seen, state.learning_rate))
     rate = _rate(alpha, len(seen.play), gaps)
-    return AdaFTRLState(follow(potential, losses, rate, state.play), losses, rate, gaps)
+    # At an infinite rate p is uniform and has no derivative: 0 is taken, not the rate itself.
+    infinite = rate >= jnp.finfo(rate.dtype).max
+    totals = Sum(*(jnp.where(infinite, lax.stop_gradient(x), x) for x in losses))
+    return AdaFTRLState(follow(potential, totals, rate, state.play), losses, rate, gaps)

@@ -3,13 +3,21 @@
 The bounds of other strategies are in `sfmab_jax.theory.textbook`.
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from sfmab_jax.norms import Norms
 
-__all__ = ["READINGS", "Reading", "ScaleFreeBound", "best_epsilon", "scale_free", "vertex_cost"]
+__all__ = [
+    "READINGS",
+    "Reading",
+    "ScaleFreeBound",
+    "best_epsilon",
+    "corrected",
+    "scale_free",
+    "vertex_cost",
+]
 
 Exploration = Literal["adaptive", "decaying"]
 
@@ -99,27 +107,41 @@ def scale_free(norms: Norms, exploration: Exploration = "adaptive") -> ScaleFree
       norms: of the losses, as simulations return them.
       exploration: "adaptive" (option 2) or "decaying" (option 1).
     """
+    exact = corrected(norms, exploration)
+    if exploration == "adaptive":
+        return ScaleFreeBound(exact, exact, _tight_adaptive(norms))
     n, rounds = norms.num_arms, norms.rounds.astype(np.float64)
     ell = np.log1p(norms.s_inf)
-    stability = np.sqrt(2 * n * norms.l_2) * (1 + ell)
+    printed = (
+        2 + ell + np.sqrt(2 * n * norms.l_2) * (1 + ell)
+        + 2 * norms.l_inf * np.sqrt(n * rounds) * (2 + ell)
+    )  # fmt: skip
+    printed = np.where(rounds >= 4 * n, printed, np.nan)
+    return ScaleFreeBound(printed, exact, _tight_decaying(norms))
+
+
+def corrected(norms: Norms, exploration: Exploration) -> Any:
+    """The corrected reading of `scale_free` alone, for norms held by NumPy or by JAX, [K, C]."""
+    if exploration not in ("adaptive", "decaying"):
+        raise ValueError(f"exploration is {exploration!r}; choose 'adaptive' or 'decaying'")
+    xp: Any = norms.l_1.__array_namespace__()
+    n, dtype = norms.num_arms, norms.l_1.dtype
+    ell = xp.log1p(norms.s_inf)
+    stability = xp.sqrt(2 * n * norms.l_2) * (1 + ell)
     if exploration == "adaptive":
-        exact = (
+        return (
             2 + ell + stability
             + 2 * n * norms.l_inf * (2 + norms.l_inf) * (1 + ell)
             + n * norms.l_inf
-            + (2 * norms.l_inf * (1 + ell) + 1) * np.sqrt(2 * n * norms.l_1)
+            + (2 * norms.l_inf * (1 + ell) + 1) * xp.sqrt(2 * n * norms.l_1)
         )  # fmt: skip
-        return ScaleFreeBound(exact, exact, _tight_adaptive(norms))
-    if exploration != "decaying":
-        raise ValueError(f"exploration is {exploration!r}; choose 'adaptive' or 'decaying'")
-    printed = 2 + ell + stability + 2 * norms.l_inf * np.sqrt(n * rounds) * (2 + ell)
-    corrected = (
+    widest = xp.asarray(np.maximum(2, np.sqrt(norms.rounds / n))[None], dtype=dtype)
+    explored = xp.asarray(_exploration_sums(n, norms.rounds)[None], dtype=dtype)
+    return (
         2 * norms.s_inf / (1 + norms.s_inf) + ell + stability
-        + 2 * n * norms.l_inf * (1 + ell) * np.maximum(2, np.sqrt(rounds / n))
-        + 2 * norms.l_inf * _exploration_sums(n, norms.rounds)
+        + 2 * n * norms.l_inf * (1 + ell) * widest
+        + 2 * norms.l_inf * explored
     )  # fmt: skip
-    printed = np.where(rounds >= 4 * n, printed, np.nan)
-    return ScaleFreeBound(printed, corrected, _tight_decaying(norms))
 
 
 def vertex_cost(num_arms: int, epsilon: np.ndarray) -> np.ndarray:

@@ -1,0 +1,70 @@
+"""A search on disk: arrays and a description, complete or not there, nothing pickled.
+
+An .npz file with every array of the search in order, the scores so far, and ``header``, a JSON
+text that says which search it is: to go on with another would be a mistake, and is refused.
+"""
+
+import hashlib
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sfmab_jax.results import write_atomically
+
+__all__ = ["describe", "read_checkpoint", "write_checkpoint"]
+
+FORMAT = 1
+
+
+def describe(*settings: Any) -> str:
+    """A digest of all numbers and functions that determine a search."""
+    leaves, structure = jax.tree.flatten(settings)
+    digest = hashlib.sha256(_names(structure).encode())
+    for leaf in leaves:
+        digest.update(repr(leaf if isinstance(leaf, str) else np.asarray(leaf).tolist()).encode())
+    return digest.hexdigest()
+
+
+def _names(structure: Any) -> str:
+    """The structure in words, without the addresses of functions, which change from run to run."""
+    words = [word.split(" at 0x")[0] for word in str(structure).split("<function ")]
+    return " ".join(words)
+
+
+def write_checkpoint(path: Path, identity: str, step: int, carried: Any, history: list) -> None:
+    """Keeps the arrays of ``carried`` (a pytree) after ``step`` steps."""
+    arrays: dict[str, Any] = {
+        f"a{k:03d}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(carried))
+    }
+    header = json.dumps({"format": FORMAT, "identity": identity, "step": step})
+    rows = np.array(history, np.float64)
+    write_atomically(
+        path, lambda file: np.savez(file, header=np.array(header), history=rows, **arrays)
+    )
+
+
+def read_checkpoint(path: Path, identity: str, like: Any) -> tuple[int, Any, list] | None:
+    """The step, what was carried (as ``like``) and the history; None if there is no such file."""
+    try:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            header = json.loads(str(file["header"]))
+            leaves, structure = jax.tree.flatten(like)
+            kept = [jnp.asarray(file[f"a{k:03d}"]) for k in range(len(leaves))]
+            history = list(file["history"])
+    except FileNotFoundError:
+        return None
+    except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is not the checkpoint of a search ({error}); remove it or name another"
+        ) from None
+    if header.get("format") != FORMAT or header.get("identity") != identity:
+        raise ValueError(
+            f"{path} is the checkpoint of another search: strategies, sizes, constraint or "
+            "settings differ; remove it or name another"
+        )
+    return int(header["step"]), jax.tree.unflatten(structure, kept), history

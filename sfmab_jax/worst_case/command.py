@@ -1,0 +1,143 @@
+"""`sfmab worst-case`: search, table, picture."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box as boxes
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["add_to"]
+
+EPILOG = """
+Examples:
+
+`sfmab worst-case` finds losses in [0, 1] that are hard for five strategies.
+
+`sfmab worst-case --strategies scale_free --constraint total_l2 --size 200`
+
+`sfmab worst-case --rounds 500 --steps 1000 --checkpoint search.npz` can be stopped and goes on.
+"""
+
+CONSTRAINTS = ("range", "sup_norm", "total_l2", "total_l1", "sparse")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Registers the command."""
+    app.command("worst-case", epilog=EPILOG)(worst_case_)
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not an integer") from None
+
+
+def _count(default_help: str) -> Any:
+    return typer.Option(parser=_integer, metavar="N", help=default_help)
+
+
+def worst_case_(
+    strategies: Annotated[
+        str, typer.Option(help="Separated by commas; see `sfmab list strategies`.")
+    ] = "scale_free,exp3_ix,tsallis_inf,ahb",
+    exploration: Annotated[
+        str, typer.Option(help="Of scale_free: adaptive, decaying or both.")
+    ] = "both",
+    arms: Annotated[int, _count("Number of arms n.")] = 5,
+    rounds: Annotated[int, _count("Number of rounds T.")] = 200,
+    constraint: Annotated[str, typer.Option(help=f"One of {', '.join(CONSTRAINTS)}.")] = "range",
+    size: Annotated[
+        float, typer.Option(help="G of range [0, G], sup_norm and sparse; L_2; L_1.")
+    ] = 1.0,
+    sparsity: Annotated[int, _count("Non-zero losses of a round, for sparse.")] = 1,
+    rivals: Annotated[
+        str | None, typer.Option(help="Loss families to start from and beat; by default all.")
+    ] = None,
+    steps: Annotated[int, _count("Steps of Adam.")] = 200,
+    restarts: Annotated[int, _count("Tables that climb side by side.")] = 8,
+    seeds: Annotated[int, _count("Games of each table in each step.")] = 64,
+    score_seeds: Annotated[int, _count("Fresh games that judge.")] = 4096,
+    seed: Annotated[int, _count("Names the search.")] = 0,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File (.npz) to go on from after a stop.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option(help="Picture; the sequences go beside it, NAME_STRATEGY.npy.")
+    ] = Path("worst_case.png"),
+) -> None:
+    """Searches for the losses on which strategies do worst, by gradient; Ctrl-C keeps the best."""
+    import sfmab_jax as sf
+    from sfmab_jax.cli import _bandits, _check_output, _choices, _save
+    from sfmab_jax.worst_case.figures import worst_cases
+
+    chosen = _choices("strategies", strategies, sf.strategies.STRATEGIES)
+    if exploration not in ("adaptive", "decaying", "both"):
+        raise ValueError(f"--exploration is {exploration!r}; choose adaptive, decaying or both")
+    bandits = {name: pair[0] for name, pair in _bandits(chosen, exploration, rounds)}
+    families = None if rivals is None else list(_choices("rivals", rivals, sf.losses.LOSSES))
+    _check_output(output)
+    found: Any = sf.worst_case(
+        bandits,
+        arms,
+        rounds,
+        constraint=_constraint(constraint, size, sparsity),
+        rivals=families,
+        num_restarts=restarts,
+        num_steps=steps,
+        num_seeds=seeds,
+        seed=seed,
+        score_seeds=score_seeds,
+        checkpoint=checkpoint,
+        progress=lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    table = _table(found, arms, rounds)
+    Console().print(table)
+    _save(worst_cases(found), output)
+    for name, worst in found.items():
+        worst.save(output.with_name(f"{output.stem}_{name.replace(' ', '_')}.npy"))
+    print(f"Wrote {output} and {len(found)} sequences beside it")
+    if not all(worst.finished for worst in found.values()):
+        raise typer.Exit(130)
+
+
+def _constraint(name: str, size: float, sparsity: int) -> Any:
+    from sfmab_jax import constraints
+
+    if name not in CONSTRAINTS:
+        raise ValueError(f"--constraint is {name!r}; choose one of {', '.join(CONSTRAINTS)}")
+    if name == "range":
+        return constraints.box(0.0, size)
+    if name == "sparse":
+        return constraints.sparse(sparsity, size)
+    return getattr(constraints, name)(size)
+
+
+def _table(found: dict[str, Any], arms: int, rounds: int) -> Table:
+    label = next(iter(found.values())).constraint
+    table = Table(
+        title=f"Worst regret found, {arms} arms, {rounds:,} rounds, {label}",
+        caption="on fresh games, with 95% interval; lead: over the best built-in adversary, in "
+        "standard errors; ratio: found / bound",
+        box=boxes.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("strategy", no_wrap=True)
+    for heading in ("found", "best built-in", "lead", "bound", "ratio"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, worst in found.items():
+        low, high = worst.score.interval()
+        bound = "" if worst.bound is None else f"{worst.bound:.4g}"
+        table.add_row(
+            name,
+            f"{worst.score.value:.4g} ± {(high - low) / 2:.1g}",
+            f"{worst.rival} {worst.rival_score.value:.4g}",
+            f"{worst.lead:.0f}",
+            bound,
+            "" if worst.ratio is None else f"{worst.ratio:.3f}",
+        )
+    return table

@@ -1,0 +1,121 @@
+"""What was found, judged on fresh games against the best built-in adversary and the bound."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sfmab_jax.base import Bandit
+from sfmab_jax.losses import LossSequence, from_array
+from sfmab_jax.results import Result, write_atomically
+from sfmab_jax.simulate import simulate
+from sfmab_jax.theory.guarantees import exploration_of, guarantee
+from sfmab_jax.theory.textbook import TEXTBOOK
+
+__all__ = ["Rating", "WorstCase", "rate"]
+
+
+class Rating(NamedTuple):
+    """The objective on fresh games: its mean and the standard error of that."""
+
+    value: float
+    error: float
+
+    def interval(self, deviations: float = 1.96) -> tuple[float, float]:
+        return self.value - deviations * self.error, self.value + deviations * self.error
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """A hard loss sequence and how hard it is.
+
+    Attributes:
+      name: of the strategy.
+      constraint: in words.
+      losses: the sequence found, to be played, drawn, measured and saved like any other.
+      table: the same as an array [T, n].
+      score: the objective on fresh games.
+      rival: the family of the best built-in adversary under the same constraint.
+      rival_losses: that adversary's table [T, n].
+      rival_score: the objective there, on the same fresh games.
+      result, rival_result: the simulations behind the two scores.
+      bound: on the expected regret of this strategy on this sequence; None if none is known.
+      history: the best score so far after every check, on the games that select [checks].
+      num_steps: taken; fewer than asked for if the search was stopped.
+      finished: whether it was not.
+    """
+
+    name: str
+    constraint: str
+    losses: LossSequence
+    table: np.ndarray
+    score: Rating
+    rival: str
+    rival_losses: np.ndarray
+    rival_score: Rating
+    result: Result
+    rival_result: Result
+    bound: float | None
+    history: np.ndarray
+    num_steps: int
+    finished: bool
+
+    @property
+    def regret(self) -> float:
+        """The mean regret on fresh games."""
+        return float(self.result.mean()[0, -1])
+
+    @property
+    def ratio(self) -> float | None:
+        """Regret over bound."""
+        return None if self.bound is None else self.regret / self.bound
+
+    @property
+    def lead(self) -> float:
+        """How far the score is above the best built-in adversary's, in standard errors."""
+        error = float(np.hypot(self.score.error, self.rival_score.error))
+        return (self.score.value - self.rival_score.value) / max(error, 1e-300)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Writes the table as an .npy file; `sf.losses.from_file` reads it."""
+        path = Path(path)
+        if path.suffix != ".npy":
+            raise ValueError(f"path is {path}; give a name that ends in .npy")
+        write_atomically(path, lambda file: np.save(file, self.table))
+        return path
+
+
+def rate(
+    name: str, bandit: Bandit, table: np.ndarray, rival: Bandit | None, num_seeds: int, seed: int
+) -> tuple[Result, np.ndarray]:
+    """A simulation of the table, and the objective of every game before any bound, [S]."""
+    bandits = {name: bandit} if rival is None else {name: bandit, "the rival strategy": rival}
+    losses = from_array(table, name=f"worst case of {name}")
+    results: Any = simulate(bandits, losses, num_seeds=num_seeds, seed=seed, progress=False)
+    values = results[name].expected_regret[0, :, -1]
+    if rival is not None:
+        values = values - results["the rival strategy"].expected_regret[0, :, -1]
+    return results[name], values
+
+
+def rating(values: np.ndarray, divisor: float) -> Rating:
+    """Of games [S], over a bound."""
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return Rating(float(values.mean() / divisor), float(error / divisor))
+
+
+def bound_of(result: Result, table: np.ndarray) -> float | None:
+    """The corrected bound of Algorithm 1, or the textbook's; None where none applies.
+
+    Strategies of known range are promised nothing about losses below 0; AHB is promised its
+    bound for the range max - min.
+    """
+    if exploration_of(result) is not None:
+        return float(next(iter(guarantee(result).values()))[-1])
+    if result.name == "ahb":
+        return float(TEXTBOOK["ahb"](table.shape[1], float(len(table)), float(np.ptp(table))))
+    if result.name in TEXTBOOK and table.min() >= 0:
+        return float(guarantee(result)[f"{result.name}: bound"][-1])
+    return None

@@ -1,0 +1,68 @@
+"""A picture of what was found: the sequence, and its regret beside the bound and the rival's."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sfmab_jax.plotting import LINE_STYLES
+from sfmab_jax.worst_case.evaluation import WorstCase
+
+__all__ = ["worst_cases"]
+
+
+def worst_cases(found: Mapping[str, WorstCase]):
+    """A row for each strategy: the losses found as a map, and the regret they cause.
+
+    On the right, mean regret against the rounds with its 95% interval: on the sequence found, on
+    the best built-in adversary under the same constraint, and the bound at the last round.
+
+    Returns:
+      The Matplotlib figure.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.6, 0.6 + 2.1 * len(found)), layout="constrained")
+    rows = figure.subplots(len(found), 2, squeeze=False, width_ratios=(1.6, 1))
+    for (name, worst), (left, right) in zip(found.items(), rows):
+        _draw_losses(figure, left, worst, name)
+        _draw_regret(right, worst)
+    constraint = next(iter(found.values())).constraint
+    figure.suptitle(f"Worst losses found, {constraint}", fontsize=11)
+    for axes in rows[-1]:
+        axes.set_xlabel("round")
+    return figure
+
+
+def _draw_losses(figure, axes, worst: WorstCase, name: str) -> None:
+    num_rounds, num_arms = worst.table.shape
+    largest = np.abs(worst.table).max() or 1.0
+    lowest = 0.0 if worst.table.min() >= 0 else -largest
+    # The best arm in hindsight comes last, so that rows can be compared.
+    order = np.argsort(-worst.table.sum(axis=0), kind="stable")
+    picture = axes.imshow(
+        worst.table[:, order].T,
+        aspect="auto",
+        interpolation="nearest",
+        cmap="RdBu_r" if lowest else "Reds",
+        vmin=lowest,
+        vmax=largest,
+        extent=(0.5, num_rounds + 0.5, num_arms - 0.5, -0.5),
+    )
+    figure.colorbar(picture, ax=axes, label="loss")
+    axes.set_yticks(range(num_arms), [str(arm) for arm in order])
+    axes.set_ylabel("arm, best last")
+    axes.set_title(name, fontsize=9)
+
+
+def _draw_regret(axes, worst: WorstCase) -> None:
+    lines = (("found", worst.result), (worst.rival, worst.rival_result))
+    for (label, result), style in zip(lines, LINE_STYLES, strict=False):
+        low, high = result.interval(0.95)
+        value = result.mean()[0]
+        axes.plot(result.rounds, value, label=f"{label}: {value[-1]:.3g}", lw=1.2, **style)
+        axes.fill_between(result.rounds, low[0], high[0], color=style["color"], alpha=0.2, lw=0)
+    axes.set_ylabel("mean regret")
+    axes.grid(alpha=0.3)
+    title = "no bound known" if worst.bound is None else f"bound at the end: {worst.bound:.4g}"
+    axes.set_title(title, fontsize=9)
+    axes.legend(frameon=False, fontsize=8, loc="upper left")
