@@ -27,6 +27,10 @@ def draw_arm(probabilities: Array, words: tuple[Array, Array]) -> Array:
 
     Returns:
       The arm, int32 [].
+
+    >>> law = jnp.array([0.25, 0.0, 0.75], jnp.float32)
+    >>> [int(draw_arm(law, jnp.array([word, 0], jnp.uint32))) for word in (0, 2**30 - 1, 2**30)]
+    [0, 0, 2]
     """
     chex.assert_rank(probabilities, 1)
     members, offsets, total = _grouped(probabilities)

@@ -168,6 +168,7 @@ def losses(sequence: "LossSequence", *, num_rounds: int, seed: int = 0, num_colu
     )
     figure.colorbar(picture, ax=above, label="loss", ticks=ticks)
     above.set_ylabel("arm")
+    above.yaxis.get_major_locator().set_params(integer=True)
     above.set_title(f"{sequence.name}, {sequence.num_arms} arms")
     # As many as there are line styles: those that lead at some time.
     leading = np.argsort(relative.min(axis=0), kind="stable")[: len(LINE_STYLES)]

@@ -187,7 +187,15 @@ class Results(Mapping[str, Result]):
 
 
 def load(path: str | os.PathLike) -> Results:
-    """Reads what ``save`` wrote; nothing is unpickled. Records come back as a list of arrays."""
+    """Reads what ``save`` wrote; nothing is unpickled. Records come back as a list of arrays.
+
+    >>> import sfmab_jax as sf
+    >>> result = sf.simulate(sf.strategies.uniform(), [[1.0, 0.0], [0.0, 0.5]], num_seeds=4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(result.save(Path(folder) / "mine.npz"))
+    >>> again["strategy"].mean().tolist() == result.mean().tolist()
+    True
+    """
     try:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             stored = {name: file[name] for name in file.files}

@@ -43,6 +43,11 @@ def ada_ftrl(
       alpha: positive; None means the number of arms n; a function is given n.
       beta: in units of loss, not negative.
       gap: ``gap(round, learning_rate)`` in place of the mixability gap M.
+
+    >>> import sfmab_jax as sf
+    >>> scheme = ada_ftrl(sf.potentials.log_barrier())
+    >>> print(scheme.init(4, jnp.dtype("float32"), jnp.float32(1.0)).learning_rate)
+    4.0
     """
     if alpha is not None and not callable(alpha):
         check_number("alpha", alpha, positive=True)

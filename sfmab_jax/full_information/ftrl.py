@@ -33,6 +33,11 @@ def ftrl(
       potential: gives F; see `sfmab_jax.potentials`.
       learning_rate: eta, a positive number, or a function of the number of rounds played
         t = 0, 1, ... (a float array []) that gives eta_t. It is per unit of loss.
+
+    >>> import sfmab_jax as sf
+    >>> scheme = ftrl(sf.potentials.tsallis(0.5), lambda t: 1 / jnp.sqrt(t + 4))
+    >>> print(scheme.init(2, jnp.dtype("float32"), jnp.float32(1.0)).learning_rate)
+    0.5
     """
     if not callable(learning_rate):
         check_number("learning_rate", learning_rate, positive=True)

@@ -150,7 +150,12 @@ def from_recurrence(
 
 
 def from_array(losses: Any, name: str = "array") -> LossSequence:
-    """The rows of a [T, n] array, or K sequences from a [K, T, n] array. Checked to be finite."""
+    """The rows of a [T, n] array, or K sequences from a [K, T, n] array. Checked to be finite.
+
+    >>> losses = from_array([[1.0, 0.0], [0.0, -3.0], [0.5, 0.5]])
+    >>> losses.num_rounds, losses.num_arms, losses.magnitude
+    (3, 2, 3.0)
+    """
     try:
         table = np.asarray(losses)
     except ValueError:

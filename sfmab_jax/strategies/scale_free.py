@@ -40,6 +40,11 @@ def scale_free(
       exploration: "adaptive" (option 2) or "decaying" (option 1).
       alpha: of the learning rate alpha / (beta + sum of mixability gaps); None means n.
       beta: likewise, in units of loss.
+
+    >>> bandit = scale_free("decaying")
+    >>> state = bandit.init(4)
+    >>> print(state.sampling.exploration, state.full_information.learning_rate)
+    0.5 4.0
     """
     schemes = {"adaptive": sampling.adaptive, "decaying": sampling.decaying}
     if not isinstance(exploration, str) or exploration not in schemes:

@@ -142,6 +142,29 @@ def load_study(path: str | os.PathLike) -> Study:
 
     Of each cell the first blocks are taken up to the first that is missing or damaged;
     ``study.incomplete`` says where that happened.
+
+    >>> import tempfile
+    >>> from sfmab_jax.study.config import read_study
+    >>> from sfmab_jax.study.runner import run_study
+    >>> text = '''
+    ... title = "Two arms"
+    ... arms = 2
+    ... rounds = 8
+    ... seeds = 4
+    ... [strategies.control]
+    ... strategy = "uniform"
+    ... [losses.coins]
+    ... family = "bernoulli"
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     file = Path(name, "mine.toml")
+    ...     _ = file.write_text(text)
+    ...     _ = run_study(read_study(str(file)), Path(name, "mine"))
+    ...     study = load_study(Path(name, "mine"))
+    >>> study.settings
+    [('coins', 2, 8, 1.0)]
+    >>> study["control", study.settings[0]].regret.shape
+    (1, 4, 8)
     """
     folder = Path(path)
     manifest = read_manifest(folder)

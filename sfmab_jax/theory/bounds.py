@@ -106,6 +106,14 @@ def scale_free(norms: Norms, exploration: Exploration = "adaptive") -> ScaleFree
     Args:
       norms: of the losses, as simulations return them.
       exploration: "adaptive" (option 2) or "decaying" (option 1).
+
+    For n = 2, T = 8, L_1 = L_2 = 8, L_inf = 1 and S_inf = 4 the printed line is
+    2 + ln 5 + sqrt(32) (1 + ln 5) + 8 (2 + ln 5):
+
+    >>> eight, one, four = (np.array([[float(x)]]) for x in (8, 1, 4))
+    >>> norms = Norms(2, np.array([8]), eight, eight, one, four, best=four, mean=four)
+    >>> print(f"{scale_free(norms, 'decaying').printed[0, -1]:.2f}")
+    47.25
     """
     exact = corrected(norms, exploration)
     if exploration == "adaptive":
