@@ -9,6 +9,8 @@ from rich import box as boxes
 from rich.console import Console
 from rich.table import Table
 
+from sfmab_jax.options import check_picture, choices, count_option, named_bandits, save_picture
+
 __all__ = ["add_to"]
 
 EPILOG = """
@@ -29,17 +31,6 @@ def add_to(app: typer.Typer) -> None:
     app.command("worst-case", epilog=EPILOG)(worst_case_)
 
 
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not an integer") from None
-
-
-def _count(default_help: str) -> Any:
-    return typer.Option(parser=_integer, metavar="N", help=default_help)
-
-
 def worst_case_(
     strategies: Annotated[
         str, typer.Option(help="Separated by commas; see `sfmab list strategies`.")
@@ -47,21 +38,21 @@ def worst_case_(
     exploration: Annotated[
         str, typer.Option(help="Of scale_free: adaptive, decaying or both.")
     ] = "both",
-    arms: Annotated[int, _count("Number of arms n.")] = 5,
-    rounds: Annotated[int, _count("Number of rounds T.")] = 200,
+    arms: Annotated[int, count_option("Number of arms n.")] = 5,
+    rounds: Annotated[int, count_option("Number of rounds T.")] = 200,
     constraint: Annotated[str, typer.Option(help=f"One of {', '.join(CONSTRAINTS)}.")] = "range",
     size: Annotated[
         float, typer.Option(help="G of range [0, G], sup_norm and sparse; L_2; L_1.")
     ] = 1.0,
-    sparsity: Annotated[int, _count("Non-zero losses of a round, for sparse.")] = 1,
+    sparsity: Annotated[int, count_option("Non-zero losses of a round, for sparse.")] = 1,
     rivals: Annotated[
         str | None, typer.Option(help="Loss families to start from and beat; by default all.")
     ] = None,
-    steps: Annotated[int, _count("Steps of Adam.")] = 200,
-    restarts: Annotated[int, _count("Tables that climb side by side.")] = 8,
-    seeds: Annotated[int, _count("Games of each table in each step.")] = 64,
-    score_seeds: Annotated[int, _count("Fresh games that judge.")] = 4096,
-    seed: Annotated[int, _count("Names the search.")] = 0,
+    steps: Annotated[int, count_option("Steps of Adam.")] = 200,
+    restarts: Annotated[int, count_option("Tables that climb side by side.")] = 8,
+    seeds: Annotated[int, count_option("Games of each table in each step.")] = 64,
+    score_seeds: Annotated[int, count_option("Fresh games that judge.")] = 4096,
+    seed: Annotated[int, count_option("Names the search.")] = 0,
     checkpoint: Annotated[
         Path | None, typer.Option(help="File (.npz) to go on from after a stop.")
     ] = None,
@@ -71,15 +62,14 @@ def worst_case_(
 ) -> None:
     """Searches for the losses on which strategies do worst, by gradient; Ctrl-C keeps the best."""
     import sfmab_jax as sf
-    from sfmab_jax.cli import _bandits, _check_output, _choices, _save
     from sfmab_jax.worst_case.figures import worst_cases
 
-    chosen = _choices("strategies", strategies, sf.strategies.STRATEGIES)
+    chosen = choices("strategies", strategies, sf.strategies.STRATEGIES)
     if exploration not in ("adaptive", "decaying", "both"):
         raise ValueError(f"--exploration is {exploration!r}; choose adaptive, decaying or both")
-    bandits = {name: pair[0] for name, pair in _bandits(chosen, exploration, rounds)}
-    families = None if rivals is None else list(_choices("rivals", rivals, sf.losses.LOSSES))
-    _check_output(output)
+    bandits = {name: pair[0] for name, pair in named_bandits(chosen, exploration, rounds)}
+    families = None if rivals is None else list(choices("rivals", rivals, sf.losses.LOSSES))
+    check_picture(output)
     found: Any = sf.worst_case(
         bandits,
         arms,
@@ -96,7 +86,7 @@ def worst_case_(
     )
     table = _table(found, arms, rounds)
     Console().print(table)
-    _save(worst_cases(found), output)
+    save_picture(worst_cases(found), output)
     for name, worst in found.items():
         worst.save(output.with_name(f"{output.stem}_{name.replace(' ', '_')}.npy"))
     print(f"Wrote {output} and {len(found)} sequences beside it")
