@@ -9,6 +9,8 @@ import jax
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
+from sfmab_jax.lanes import ELEMENTWISE
+
 __all__ = ["in_one_piece", "jit_loop"]
 
 # Held while a program is first called, lest several threads compile it at the same time.
@@ -18,12 +20,14 @@ _CPU_OPTIONS = (
     ("xla_cpu_experimental_ynn_fusion_type", ""),
     ("xla_cpu_prefer_vector_width", "512"),
 )
-# Calls of XLA's own library or of Python, which one piece of machine code cannot make.
-_CALLS_OUT = frozenset(
+# Besides the elementwise ones, the operations known to go into one piece of machine code. Others,
+# such as sorts and callbacks, are refused by XLA, or even make it end the process (argmin).
+_IN_ONE_PIECE = ELEMENTWISE | frozenset(
     """
-    approx_top_k cholesky debug_callback eig eigh ffi_call geqrf householder_product io_callback lu
-    lu_pivots_to_permutation ormqr pure_callback qr schur sort svd top_k triangular_solve
-    tridiagonal tridiagonal_solve
+    broadcast_in_dim closed_call concatenate cond custom_jvp_call custom_vjp_call dynamic_slice
+    dynamic_update_slice gather iota jit pad pjit reduce_and reduce_max reduce_min reduce_or
+    reduce_prod reduce_sum reshape scan scatter shard_map slice squeeze stack stop_gradient
+    transpose while
     """.split()
 )
 
@@ -64,19 +68,17 @@ def in_one_piece(function: Callable, static_argnames: tuple[str, ...] = ()) -> C
     return marked
 
 
-def _calls_out(jaxpr: Jaxpr) -> bool:
-    """Whether an operation is such a call, here or in the functions within.
-
-    Most are refused when XLA compiles them, with noise; but a callback without results makes XLA
-    end the whole process.
-    """
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name in _CALLS_OUT:
-            return True
-        for value in jax.tree.leaves(eqn.params, is_leaf=_is_function):
-            if _is_function(value) and _calls_out(getattr(value, "jaxpr", value)):
-                return True
-    return False
+def _fits_in_one_piece(jaxpr: Any) -> bool:
+    """Whether all operations are known to, here and in the functions within."""
+    return all(
+        eqn.primitive.name in _IN_ONE_PIECE
+        and all(
+            _fits_in_one_piece(getattr(value, "jaxpr", value))
+            for value in jax.tree.leaves(eqn.params, is_leaf=_is_function)
+            if _is_function(value)
+        )
+        for eqn in jaxpr.eqns
+    )
 
 
 def _is_function(value: Any) -> bool:
@@ -91,7 +93,7 @@ def jit_loop(
     static_argnames: tuple[str, ...] = (),
     donate_argnames: tuple[str, ...] = (),
 ) -> Callable[..., Any]:
-    """``function`` compiled, on CPU in one piece where XLA can: not with sorts or callbacks.
+    """``function`` compiled, on CPU in one piece where XLA can.
 
     Args:
       function: a loop over rounds.
@@ -120,8 +122,8 @@ def jit_loop(
         key = (tree, tuple(map(jax.typeof, leaves)), static)
         if key not in works:
             with _COMPILING:
-                traced = whole.trace(*args, **kwargs).jaxpr
-                if traced.effects or _calls_out(traced.jaxpr):
+                program: Any = whole.trace(*args, **kwargs).jaxpr
+                if program.effects or not _fits_in_one_piece(program.jaxpr):
                     works[key] = False
                     return plain(*args, **kwargs)
                 try:

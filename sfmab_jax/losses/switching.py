@@ -67,7 +67,7 @@ def switching(
         raise ValueError(f"gap is {gap}; 1/2 - gap must lie between 0 and 1")
     check_integer("num_rounds", num_rounds, 2, MOST_ROUNDS)
     given = None
-    if np.ndim(switches) == 0:
+    if isinstance(switches, int) or np.ndim(switches) == 0:
         number = check_integer("switches", switches, 0, 10_000)
     else:
         rounds = sorted(check_integer("switch", t, 2, MOST_ROUNDS) for t in switches)
