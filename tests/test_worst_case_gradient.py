@@ -3,11 +3,12 @@
 import itertools
 from functools import cache
 
+import any_range_loops
 import jax
 import jax.numpy as jnp
+import known_range_loops
 import numpy as np
 import pytest
-import strategy_loops
 from paper_loop import ftrl, mixability_gap, play_game
 
 import sfmab_jax as sf
@@ -21,14 +22,14 @@ NUM_SEEDS = 8192
 FAMILIES = {
     "adaptive": (sf.strategies.scale_free("adaptive"), "paper", (4, 2)),
     "decaying": (sf.strategies.scale_free("decaying"), "paper", (4, 2)),
-    "tsallis_inf": (sf.strategies.tsallis_inf(), strategy_loops.tsallis_inf, (3, 3)),
-    "exp3": (sf.strategies.exp3(), strategy_loops.exp3, (3, 3)),
-    "exp3_ix": (sf.strategies.exp3_ix(), strategy_loops.exp3_ix, (4, 3)),
-    "ahb": (sf.strategies.ahb(), strategy_loops.ahb, (5, 2)),
+    "tsallis_inf": (sf.strategies.tsallis_inf(), known_range_loops.tsallis_inf, (3, 3)),
+    "exp3": (sf.strategies.exp3(), known_range_loops.exp3, (3, 3)),
+    "exp3_ix": (sf.strategies.exp3_ix(), known_range_loops.exp3_ix, (4, 3)),
+    "ahb": (sf.strategies.ahb(), any_range_loops.ahb, (5, 2)),
     "broad": (sf.strategies.broad(rate=0.1), None, (3, 3)),
     "log_barrier": (
         sf.strategies.log_barrier_horizon(num_rounds=100),
-        lambda arms, losses: strategy_loops.log_barrier_horizon(arms, losses, 100),
+        lambda arms, losses: known_range_loops.log_barrier_horizon(arms, losses, 100),
         (3, 3),
     ),
 }
@@ -78,7 +79,7 @@ def loop_value(name, losses):
         if loop == "paper":
             laws = play_game(losses, name, arms=arms).probabilities
         elif loop is None:
-            laws = strategy_loops.broad(np.array(arms), losses, rate=0.1)
+            laws = known_range_loops.broad(np.array(arms), losses, rate=0.1)
         else:
             if name == "ahb" and arms[:2] != (0, 1):
                 continue  # every arm is played once, in order
