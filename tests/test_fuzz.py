@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from fuzzing import check_command, check_right, check_wrong
+from fuzzing import check_right, check_wrong
+from wrong_commands import check_command
 
 
 @pytest.mark.parametrize("part", range(4))
