@@ -1,5 +1,6 @@
 """What a loss sequence amounts to at the checkpoints: its norms and its best arm."""
 
+import warnings
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -8,9 +9,17 @@ from jax import Array, lax
 
 from sfmab_jax.floating import Sum, add, arm_sum, start_sum
 from sfmab_jax.lanes import over_lanes
+from sfmab_jax.losses import LossSequence
 from sfmab_jax.rounds import checkpoint_slots
 
-__all__ = ["Measure", "Norms", "begin_measure", "measure_chunk", "norms_from_rows"]
+__all__ = [
+    "Measure",
+    "Norms",
+    "begin_measure",
+    "measure_chunk",
+    "norms_from_rows",
+    "warn_of_what_is_not_finite",
+]
 
 
 class Norms(NamedTuple):
@@ -97,3 +106,23 @@ def norms_from_rows(rows: np.ndarray, num_arms: int, rounds: np.ndarray, unit: f
         best=(lowest + excess) * unit,
         mean=(lowest + above) * unit,
     )
+
+
+def warn_of_what_is_not_finite(norms: Norms, losses: LossSequence) -> None:
+    """A loss made, or changed in its file, since the checks is seen when it is met."""
+    bad = ~np.isfinite(norms.l_1)
+    if bad.any():
+        k = int(np.argmax(bad.any(axis=1)))
+        slot = int(np.argmax(bad[k]))
+        first, last = int(norms.rounds[slot - 1]) + 1 if slot else 1, int(norms.rounds[slot])
+        where = f"in rounds {first} to {last}"
+        if losses.table is not None:
+            (rows,) = losses.table[np.array([k]), slice(first - 1, last)]
+            row = first + int(np.argmax(~np.isfinite(rows).all(axis=1)))
+            where = f"in row {row}, which has changed since it was checked"
+        warnings.warn(
+            f"{losses.name}: sequence {k} has a loss that is not finite, or too large for its "
+            f"magnitude, {where}; results from there on are not numbers, those before are kept",
+            RuntimeWarning,
+            stacklevel=4,
+        )

@@ -1,7 +1,6 @@
 """simulate: many strategies, seeds and loss sequences; regret at the checkpoints."""
 
 import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -18,7 +17,7 @@ from sfmab_jax.checks import check_integer
 from sfmab_jax.engine import Games, measure_losses, play_games
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.losses.base import MOST_ROUNDS
-from sfmab_jax.norms import Norms
+from sfmab_jax.norms import warn_of_what_is_not_finite
 from sfmab_jax.progress import Progress
 from sfmab_jax.results import Result, Results
 from sfmab_jax.sizes import chunk_rounds_for
@@ -161,7 +160,7 @@ def _simulate(
             f"with seed={games.seed} plays the same games again; fewer rounds or seeds, or some "
             "seeds at a time with first_seed=, take less time"
         ) from None
-    _warn_of_what_is_not_finite(norms, games.losses.name)
+    warn_of_what_is_not_finite(norms, games.losses)
     results = {}
     shape = (games.num_sequences, games.num_seeds, -1)
     best = norms.best[:, None, :]
@@ -187,22 +186,6 @@ def _simulate(
             certificate=None if watches[name] is None else _certificate(mine, games),
         )
     return results["strategy"] if one else Results(results)
-
-
-def _warn_of_what_is_not_finite(norms: Norms, name: str) -> None:
-    """A generated loss can only be seen to be bad when it is met; what was before it is good."""
-    bad = ~np.isfinite(norms.l_1)
-    if bad.any():
-        k = int(np.argmax(bad.any(axis=1)))
-        slot = int(np.argmax(bad[k]))
-        first = int(norms.rounds[slot - 1]) + 1 if slot else 1
-        warnings.warn(
-            f"{name}: sequence {k} has a loss that is not finite, or too large for its magnitude, "
-            f"in rounds {first} to {norms.rounds[slot]}; results from there on are not numbers, "
-            "those before are kept",
-            RuntimeWarning,
-            stacklevel=4,
-        )
 
 
 def _certificate(blocks, games: Games) -> Certificate:

@@ -154,3 +154,20 @@ def test_a_file_of_4_gigabytes(tmp_path):
     del table
     assert path.stat().st_size > 4e9
     subprocess.run([sys.executable, "-c", STREAM, str(path)], check=True)
+
+
+def test_a_file_that_changes_under_a_run(tmp_path):
+    """The row is named when it is met, and what was played before it is kept."""
+    path = tmp_path / "losses.npy"
+    np.save(path, np.random.default_rng(0).uniform(-1, 1, (200, 3)))
+    losses = sf.losses.from_file(path)
+    changed = np.load(path, mmap_mode="r+")
+    changed[150, 1] = np.nan
+    changed.flush()
+    with pytest.warns(RuntimeWarning, match=r"losses\.npy: sequence 0 .* in row 151, which"):
+        result = sf.simulate(
+            sf.strategies.scale_free(), losses, num_seeds=2, chunk_rounds=64, progress=False
+        )
+    good = np.isfinite(result.regret).all(axis=(0, 1))
+    np.testing.assert_array_equal(good, result.rounds <= 150)
+    assert good.any()
