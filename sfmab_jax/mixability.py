@@ -115,7 +115,7 @@ def power_stability(
     base = jnp.where(near, dual_loss, scores - leading)
     v = jnp.where(near, shift, m)
     floor = jnp.where(near, -jnp.inf, coefficient)
-    small = jnp.finfo(play.dtype).eps ** 0.5
+    small = jnp.finfo(play.dtype).eps ** 0.75
 
     def move(v):
         scaled = w * (base + v)
@@ -127,7 +127,8 @@ def power_stability(
         kept, lost, inverse_ratio = shrink(z, ratio)
         slope = exponent * arm_sum(play * kept * (w * inverse_ratio))
         next_v = jnp.maximum(v + newton_step(-arm_sum(play * lost), slope), floor)
-        # What the step takes off Psi, twice, against about twice Psi. The next would be its square.
+        # Twice what the step takes off Psi, against about twice Psi: what it would still be off
+        # by without this step, and is not.
         drop, size = slope * (next_v - v) ** 2, arm_sum(play * inverse * (z * lost))
         return next_v, (drop > small * size) & (steps_left > 0), steps_left - 1
 
