@@ -35,7 +35,7 @@ __all__ = ["CERTIFICATES", "ROUNDING", "Certificate", "Watch", "certificate_from
 
 CERTIFICATES = ("refined", "comparator", "epsilon", "star")
 # A certificate counts as violated when it falls short by more than this many roundings of
-# beta + sum M + sum |l~| + |Phi|, the size of what it is computed from.
+# beta + sum M + sum |l~| + |Phi| + n / eta, the size of what it is computed from.
 ROUNDING = 32
 
 
@@ -229,7 +229,9 @@ def _parts(carried: Carried, f, cost: Array) -> tuple[_Parts, Array]:
         factor=n * (carried.beta + constant) / alpha,
         constant=constant,
     )
-    return parts, f.gaps.value + carried.size.value + jnp.abs(lowest + above)
+    # F / eta is a sum of n logarithms over eta, which cancel where the play is near uniform.
+    logs = n / f.learning_rate
+    return parts, f.gaps.value + carried.size.value + jnp.abs(lowest + above) + logs
 
 
 def _steps(parts: _Parts, num_arms: int) -> Array:

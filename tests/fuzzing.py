@@ -96,13 +96,14 @@ def parameters(rng, factory) -> dict:
 def table(rng, num_arms: int, num_rounds: int) -> np.ndarray:
     """Losses in [0, 1] for strategies of known range, [rounds, n]."""
     shape = (num_rounds, num_arms)
+    sizes = rng.uniform(-40, 0, (num_rounds, 1))
     kinds = (
         lambda: np.zeros(shape),
         lambda: np.full(shape, rng.random()),
         lambda: rng.random(shape),
         lambda: rng.integers(0, 2, shape).astype(np.float64),
         lambda: (rng.random(shape) < 0.05).astype(np.float64),
-        lambda: rng.random(shape) * 10.0 ** rng.uniform(-40, 0, (num_rounds, 1)),
+        lambda: rng.random(shape) * 10.0 ** (sizes - sizes.max()),
         lambda: np.tile(np.arange(num_rounds)[:, None] % 2.0, (1, num_arms)),
     )
     return kinds[rng.integers(len(kinds))]()
