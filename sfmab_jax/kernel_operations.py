@@ -32,8 +32,11 @@ def has_rule(eqn) -> bool:
         case "dynamic_slice":
             return len(shapes[0]) == 1 and out == (1,)
         case "pad":
-            places = params["padding_config"]
-            return all(low == 0 and high >= 0 and inner == 0 for low, high, inner in places)
+            # Rows at the end that the padding to a power of two has already.
+            at_the_end = all(
+                low == inner == 0 <= high for low, high, inner in params["padding_config"]
+            )
+            return at_the_end and padded_shape(shapes[0]) == padded_shape(out)
         case "reshape":
             return _splits_evenly(shapes[0], out)
         case "concatenate":
@@ -151,11 +154,9 @@ def _dynamic_slice(eqn, width: int, x: Array, index: Array) -> Array:
 
 
 def _pad(eqn, width: int, x: Array, filling: Array) -> Array:
-    """Rows added at the end: of the spare ones as far as they reach."""
+    """Rows added at the end: some of the spare ones."""
     shape, out = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
-    for axis, (size, wanted) in enumerate(zip(shape, padded_shape(out))):
-        if x.shape[axis] != wanted:
-            raise NotImplementedError("pad beyond the next power of two")
+    for axis, size in enumerate(shape):
         if size != out[axis]:
             inside = _place(x, axis) < size
             x = jnp.where(inside, x, jnp.broadcast_to(filling, x.shape))

@@ -103,6 +103,13 @@ def test_what_kernels_cannot_do_is_refused():
     )
     with pytest.raises(ValueError, match=r"strategy 'strategy' needs .* use engine='scan'"):
         sf.simulate(bandit, np.zeros((4, 3)), num_seeds=1, engine="fused")
+    padded = sf.Bandit(
+        bandit.init,
+        lambda state: jnp.pad(state.full_information.play, (0, 4))[:3],
+        bandit.update,
+    )
+    with pytest.raises(ValueError, match=r"needs pad of \[3\], \[\], which the fused engine"):
+        sf.simulate(padded, np.zeros((4, 3)), num_seeds=1, engine="fused")
     with pytest.raises(ValueError, match="certificate=True needs engine='scan'"):
         sf.simulate(bandit, np.zeros((4, 3)), engine="fused", certificate=True)
     with pytest.raises(ValueError, match="engine is 'fast'; choose 'scan' or 'fused'"):

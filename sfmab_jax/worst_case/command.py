@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sfmab_jax.options import check_picture, choices, count_option, named_bandits, save_picture
+from sfmab_jax.study.commands import said_when_stopped
 
 __all__ = ["add_to"]
 
@@ -70,20 +71,21 @@ def worst_case_(
     bandits = {name: pair[0] for name, pair in named_bandits(chosen, exploration, rounds)}
     families = None if rivals is None else list(choices("rivals", rivals, sf.losses.LOSSES))
     check_picture(output)
-    found: Any = sf.worst_case(
-        bandits,
-        arms,
-        rounds,
-        constraint=_constraint(constraint, size, sparsity),
-        rivals=families,
-        num_restarts=restarts,
-        num_steps=steps,
-        num_seeds=seeds,
-        seed=seed,
-        score_seeds=score_seeds,
-        checkpoint=checkpoint,
-        progress=lambda line: print(line, file=sys.stderr, flush=True),
-    )
+    with said_when_stopped():
+        found: Any = sf.worst_case(
+            bandits,
+            arms,
+            rounds,
+            constraint=_constraint(constraint, size, sparsity),
+            rivals=families,
+            num_restarts=restarts,
+            num_steps=steps,
+            num_seeds=seeds,
+            seed=seed,
+            score_seeds=score_seeds,
+            checkpoint=checkpoint,
+            progress=lambda line: print(line, file=sys.stderr, flush=True),
+        )
     table = _table(found, arms, rounds)
     Console().print(table)
     save_picture(worst_cases(found), output)

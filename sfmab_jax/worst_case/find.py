@@ -126,10 +126,7 @@ def worst_case(
         objective=objective,
         constraint=constraint,
         bandits={name: with_static_functions(bandit) for name, bandit in bandits.items()},
-        ranked={
-            name: rank(bandit, known, objective, _RANKING_SEEDS, seed + _RANKING)[0]
-            for name, bandit in bandits.items()
-        },
+        ranked=_ranked(bandits, known, objective, seed),
         seed=seed,
         judges=score_seeds,
         identity=files.describe(
@@ -144,6 +141,19 @@ def worst_case(
         for k, (name, ascent) in enumerate(zip(bandits, ascents))
     }
     return found["strategy"] if isinstance(strategy, Bandit) else found
+
+
+def _ranked(bandits: Mapping[str, Bandit], known: Known, objective: Objective, seed: int):
+    """The built-in adversaries for each strategy, the hardest first."""
+    try:
+        return {
+            name: rank(bandit, known, objective, _RANKING_SEEDS, seed + _RANKING)[0]
+            for name, bandit in bandits.items()
+        }
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "stopped while the built-in adversaries were ranked; nothing was searched yet"
+        ) from None
 
 
 def _ascend(search: _Search, num_restarts: int, size: float, path: Path | None, say):
