@@ -108,7 +108,7 @@ _begin_measure = jax.jit(
 
 
 @cache
-def _compiled_play(devices: tuple, engine: str, num_arms: int) -> Callable:
+def _compiled_play(devices: tuple, engine: str) -> Callable:
     """The engine compiled, its lanes split evenly over the devices if there are several."""
     platform = devices[0].platform
     mesh = Mesh(np.array(devices), ("lanes",), axis_types=(AxisType.Auto,))
@@ -119,8 +119,6 @@ def _compiled_play(devices: tuple, engine: str, num_arms: int) -> Callable:
 
         play = wrap(partial(play_chunk_fused, platform=platform))
         return jax.jit(play, static_argnames=static, donate_argnames=donated)
-    if num_arms == 1:  # one piece of a game without choices can make XLA end the process
-        return jax.jit(wrap(play_chunk), static_argnames=static, donate_argnames=donated)
     return jit_loop(
         play_chunk, platform, wrap=wrap, static_argnames=static, donate_argnames=donated
     )
@@ -196,7 +194,7 @@ def play_games(
     first = by_device[:, :1]
     run = np.arange(sequences_per_vector(games.num_sequences, games.num_seeds, width))
     feed = games.feed(np.minimum(first + run, games.num_sequences - 1).ravel())
-    play = _compiled_play(games.devices, games.engine, games.losses.num_arms)
+    play = _compiled_play(games.devices, games.engine)
     block: Block = _begin_block(
         bandit,
         record,
