@@ -99,7 +99,7 @@ def test_nothing_is_transferred_within_a_chunk():
     keys = jnp.zeros((2, width), jnp.uint32).at[1].set(jnp.arange(width, dtype=jnp.uint32))
     lanes = jnp.zeros(width, jnp.int32)
     when = (jnp.full(1, rounds, jnp.int32), jnp.int32(1), jnp.int32(1))
-    play = _compiled_play(tuple(jax.devices()[:1]), "scan", num_arms)
+    play = _compiled_play(tuple(jax.devices()[:1]), "scan")
     # Compiled first: constants of a program are placed when it is made.
     first = play(bandit, None, None, losses, block, keys, lanes, *when, window=rounds)
     again = jax.tree.map(jnp.copy, first)
