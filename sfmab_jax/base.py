@@ -40,6 +40,7 @@ class Round(NamedTuple):
     arm: Array  # i_t       []   int32
     loss: Array  # l_t(i_t)  []
     estimate: Array  # l~_t      [n]  from the estimation scheme
+    weighted: Array | None = None  # l~_t(i_t) [] if l~_t is 0 on all other arms, or not known
 
 
 class Sampling(NamedTuple):
@@ -58,12 +59,14 @@ class Estimation(NamedTuple):
     """E: makes l~_t, an estimate of the whole loss vector, from the one loss seen.
 
     ``estimate(state, play, probabilities, arm, loss)`` gives l~_t; ``init`` and ``update`` as in
-    `Sampling`.
+    `Sampling`. ``weigh``, with the arguments of ``estimate``, gives l~_t(i_t) alone; a scheme has
+    it if its estimates are 0 on all other arms, which saves time.
     """
 
     init: Callable[..., State]
     estimate: Callable[[State, Array, Array, Array, Array], Array]
     update: Callable[[State, Round], State]
+    weigh: Callable[[State, Array, Array, Array, Array], Array] | None = None
 
 
 class FullInformation(NamedTuple):

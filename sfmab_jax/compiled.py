@@ -19,6 +19,8 @@ _CPU_OPTIONS = (
     # XLA's library calls for reductions break the fusion of a round.
     ("xla_cpu_experimental_ynn_fusion_type", ""),
     ("xla_cpu_prefer_vector_width", "512"),
+    # Without a look at NaNs, which never get this far.
+    ("xla_cpu_enable_fast_min_max", True),
 )
 # Besides the elementwise ones, the operations known to go into one piece of machine code. Others,
 # such as sorts and callbacks, are refused by XLA, or even make it end the process (argmin).

@@ -73,10 +73,12 @@ def _update(parts, state: BanditState, arm: Array, loss: Array) -> BanditState:
     play = state.full_information.play
     probabilities = sampling.probabilities(state.sampling, play)
     if jnp.ndim(loss) == 1:
-        estimate, loss = loss, pick(loss, arm)
+        estimate, weighted, loss = loss, None, pick(loss, arm)
     else:
-        estimate = estimation.estimate(state.estimation, play, probabilities, arm, loss)
-    seen = Round(play, probabilities, arm, loss, estimate)
+        known = (state.estimation, play, probabilities, arm, loss)
+        estimate = estimation.estimate(*known)
+        weighted = estimation.weigh(*known) if estimation.weigh else None
+    seen = Round(play, probabilities, arm, loss, estimate, weighted)
     return BanditState(
         sampling.update(state.sampling, seen),
         estimation.update(state.estimation, seen),

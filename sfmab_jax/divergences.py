@@ -35,21 +35,16 @@ def log_ratio(x: Array, y: Array) -> Array:
 
 
 def log_series(z: Array) -> Array:
-    """``z - log(1 + z)`` for |z| <= RADIUS.
-
-    With s = z / (2 + z), log(1 + z) = 2 artanh(s), so the remainder is
-    s (z - 2 s^2 (1/3 + s^2/5 + s^4/7 + ...)).
+    """``z - log(1 + z) = z^2 (1/2 - z/3 + z^2/4 - ...)`` for |z| <= RADIUS.
 
     >>> round(float(log_series(jnp.float32(1e-4))) / 4.99966669e-09, 5)
     1.0
     """
-    s = z / (2 + z)
-    square = s * s
-    num_terms = 5 if z.dtype == jnp.float32 else 11
-    series = jnp.full_like(z, 1 / (2 * num_terms + 1))
-    for k in range(num_terms - 1, 0, -1):
-        series = series * square + z.dtype.type(1 / (2 * k + 1))
-    return s * (z - 2 * square * series)
+    num_terms = 12 if z.dtype == jnp.float32 else 25
+    series = jnp.zeros_like(z)
+    for k in range(num_terms, 1, -1):
+        series = series * z + z.dtype.type((-1) ** k / k)
+    return z * z * series
 
 
 def log_remainder(z: Array, one_plus_z: Array) -> Array:

@@ -170,5 +170,5 @@ def _follow_init(scale_init, rate, num_arms, dtype, loss_unit) -> FollowState:
 def _follow_update(potential, next_scale, rate, state: FollowState, seen: Round) -> FollowState:
     losses = add(state.losses, seen.estimate)
     scale = next_scale(state.scale, seen)
-    play = follow(potential, losses, rate(scale), state.play)
+    play = follow(potential, losses, rate(scale), potential.inverse(jnp.max(state.play)))
     return FollowState(play, losses, rate(scale), scale)

@@ -60,6 +60,11 @@ def unsupported_operation(operations: Sequence[Operation]) -> str | None:
             found.append("scan in reverse" if eqn.params.get("reverse") else None)
             if any(found):
                 return next(filter(None, found))
+        elif name == "cond":
+            inner = [tape_of_jaxpr(branch.jaxpr) for branch in eqn.params["branches"]]
+            found = [unsupported_operation(tape.operations) for tape in inner]
+            if any(found):
+                return next(filter(None, found))
         elif name not in ELEMENTWISE and not has_rule(eqn):
             shapes = ", ".join(str(list(var.aval.shape)) for var in eqn.invars)
             return f"{name} of {shapes}"
@@ -75,6 +80,8 @@ def _apply(eqn, values, flags, width: int, platform: str) -> list[Value]:
         return _scan(eqn, values, flags, width, platform)
     if name == "while":
         return _while(eqn, values, flags, width, platform)
+    if name == "cond":
+        return _cond(eqn, values, flags, width, platform)
     if not any(flags) and out == () and not any(shapes):
         return [(bind_of(eqn)(*values), False)]
     if name in ELEMENTWISE:
@@ -159,3 +166,18 @@ def _while(eqn, values, flags, width: int, platform: str) -> list[Value]:
 
     done = lax.while_loop(any_lane, body, carried(carry))
     return [(value, True) for value in true_again(done)]
+
+
+def _cond(eqn, values, flags, width: int, platform: str) -> list[Value]:
+    """A choice: all branches are run, and each lane takes its own."""
+    index = _spread(values[0], flags[0], (), width).astype(jnp.int32)
+    given = list(zip(values[1:], flags[1:]))
+    results: list[Any] = []
+    for number, branch in enumerate(eqn.params["branches"]):
+        tape = tape_of_jaxpr(branch.jaxpr)
+        made = run_tape(tape, dict(zip(tape.inputs, given, strict=True)), width, platform)
+        results = results and [
+            jnp.where(jnp.broadcast_to(index == number, new.shape), new, old)
+            for new, old in zip(made, results, strict=True)
+        ] or made
+    return [(value, True) for value in results]

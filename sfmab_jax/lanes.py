@@ -88,6 +88,8 @@ def _replay(
             results = _scan(eqn, operands, flags, width)
         elif eqn.primitive.name == "while":
             results = _while(eqn, operands, flags, width)
+        elif eqn.primitive.name == "cond":
+            results = _cond(eqn, operands, flags, width)
         elif eqn.primitive.name in CALLS:
             inner = eqn.params[CALLS[eqn.primitive.name]]
             results = _replay(inner, operands, flags, width)
@@ -206,8 +208,36 @@ def _while(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
             for (new, in_lanes), old in zip(moved, carry, strict=True)
         ]
 
-    carry = lax.while_loop(lambda carry: jnp.any(goes_on(carry)), body, spread)
+    carry = lax.while_loop(lambda carry: _in_any_lane(goes_on(carry)), body, spread)
     return [(value, True) for value in carry]
+
+
+def _cond(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
+    """A choice of one game, each branch run only if some lane takes it."""
+    (index, *operands), (by_lane, *flags) = operands, flags
+    shapes = [var.aval.shape for var in eqn.outvars]
+
+    def run(branch: ClosedJaxpr) -> list[Any]:
+        outputs = _replay(branch, operands, flags, width)
+        return [_broadcast(x, f, shape, width) for (x, f), shape in zip(outputs, shapes)]
+
+    branches = [partial(run, branch) for branch in eqn.params["branches"]]
+    if not by_lane:
+        return [(value, True) for value in lax.switch(index, branches)]
+    results = [jnp.zeros((*var.aval.shape, width), var.aval.dtype) for var in eqn.outvars]
+    for number, branch in enumerate(branches):
+        takes_it = index.astype(jnp.int32) == number
+        made = lax.cond(_in_any_lane(takes_it), branch, lambda: results)
+        results = [
+            jnp.where(_broadcast(takes_it, True, shape, width), new, old)
+            for new, old, shape in zip(made, results, shapes)
+        ]
+    return [(value, True) for value in results]
+
+
+def _in_any_lane(truth: Any) -> Any:
+    """As a sum of integers, which compilers make a vector loop, unlike a chain of or."""
+    return jnp.sum(truth, dtype=jnp.int32) > 0
 
 
 def parts_of_scan(eqn) -> tuple[int, int]:

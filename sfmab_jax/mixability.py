@@ -6,24 +6,41 @@ psi^{-1}(p) - y - shift, and Psi = Breg_F(p || q): a sum of n non-negative terms
 shift costs only its square, and any shift gives an upper bound.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import chex
 import jax.numpy as jnp
 from jax import Array, lax
 
-from sfmab_jax.divergences import RADIUS, exp_remainder, unit_quadrature
+from sfmab_jax.divergences import exp_remainder, unit_quadrature
 from sfmab_jax.floating import arm_sum, pick
-from sfmab_jax.simplex import MOST_STEPS
 
 if TYPE_CHECKING:
     from sfmab_jax.potentials import Potential
 
-__all__ = ["entropy_stability", "general_stability", "mixability_gap", "power_stability"]
+__all__ = [
+    "Stability",
+    "entropy_stability",
+    "gap_of_arm",
+    "general_stability",
+    "mixability_gap",
+    "rounded",
+]
 
-# Below this bound on |p/q - 1| the maximiser is sought relative to p, above it absolutely.
-_RELATIVE = 0.5
+
+class Stability(NamedTuple):
+    """Psi_p(y), and from where to seek the next play: see `start_at`."""
+
+    value: Array  # Psi []
+    top: Array  # psi^{-1} of the largest entry of the maximiser q []
+    centre: Array  # the mean of u = psi^{-1}(q) weighted with psi'(u) []
+
+    def start_at(self, kept: Array) -> Array:
+        """A guess of psi^{-1}(max p) for eta and the losses of q, eta multiplied by ``kept``.
+
+        u becomes kept * u + d; to first order in 1 - kept, d = (1 - kept) * centre.
+        """
+        return self.centre + kept * (self.top - self.centre)
 
 
 def mixability_gap(
@@ -65,86 +82,22 @@ def mixability_gap(
     return potential.stability(play, rate * loss) / rate
 
 
-def power_stability(
-    play: Array,
-    dual_loss: Array,
-    *,
-    inverse_dual: Callable[[Array], Array],
-    shrink: Callable[[Array, Array], tuple[Array, Array, Array]],
-    newton_step: Callable[[Array, Array], Array],
-    divergence_near: Callable[[Array, Array], Array],
-    divergence: Callable[[Array, Array, Array], Array],
-    exponent: Array | float,
-    coefficient: Array | float,
-) -> Array:
-    """Psi_p(y) for psi(u) = (-u / c)^(-r): the log barrier (r = c = 1) and the Tsallis family.
+def gap_of_arm(
+    potential: "Potential", play: Array, arm: Array, loss: Array, learning_rate: Array
+) -> tuple[Array, "Stability"]:
+    """M(eta) for a loss [] of one arm and 0 of the others, where the potential has a way for it.
 
-    With w = 1 / |psi^{-1}(p)|, a shift e moves p to q = p (1 + z)^(-r), z = w (y + e). The unknown
-    is e; or, where an arm rises so far that 1 + z would cancel, m = e + min(1/w + y), which is
-    1 / w(q) of the leader of q, and 1 + z = w (x + m) with x the gaps of 1/w + y to its minimum.
-    Both read 1 + z = o + w (base + v) with o = 1 or 0, so one Newton iteration serves both.
-
-    Args:
-      play: p [n].
-      dual_loss: y [n].
-      inverse_dual: p -> w.
-      shrink: (z, 1 + z) -> (q / p, 1 - q / p, 1 / (1 + z)).
-      newton_step: as in `simplex.newton_root`.
-      divergence_near: (p, z) -> Breg_f(p || q) for |z| <= RADIUS.
-      divergence: (p, z, 1 + z) -> Breg_f(p || q) where some |z| > RADIUS.
-      exponent: r.
-      coefficient: c.
+    Also the stability term itself, which knows where the next play will be.
     """
-    dual_loss = _rounded(dual_loss)
-    w = inverse_dual(play)
-    inverse = 1 / w
-    # Large losses must not drown the 1/w of the arms that matter: where the leader of q would
-    # leave the domain, count from its score.
-    dual_loss = dual_loss - jnp.minimum(jnp.min(inverse + dual_loss), 0)
-    scores = inverse + dual_loss
-    leading = jnp.min(scores)
-    # Newton moves up from below the root: to first order in the shift sum(q - p) = 0, and psi is
-    # convex; and no arm ends above 1.
-    weight = play * w
-    shift = -arm_sum(weight * dual_loss) / arm_sum(weight)
-    m = jnp.maximum(coefficient, leading + shift)
-    shift = jnp.maximum(shift, m - leading)
-    near = jnp.min(w * (scores + shift)) >= _RELATIVE
-
-    origin = jnp.where(near, jnp.ones_like(shift), jnp.zeros_like(shift))
-    base = jnp.where(near, dual_loss, scores - leading)
-    v = jnp.where(near, shift, m)
-    floor = jnp.where(near, -jnp.inf, coefficient)
-    small = jnp.finfo(play.dtype).eps ** 0.75
-
-    def move(v):
-        scaled = w * (base + v)
-        return scaled - (1 - origin), origin + scaled
-
-    def newton(carry):
-        v, _, steps_left = carry
-        z, ratio = move(v)
-        kept, lost, inverse_ratio = shrink(z, ratio)
-        slope = exponent * arm_sum(play * kept * (w * inverse_ratio))
-        next_v = jnp.maximum(v + newton_step(-arm_sum(play * lost), slope), floor)
-        # Twice what the step takes off Psi, against about twice Psi: what it would still be off
-        # by without this step, and is not.
-        drop, size = slope * (next_v - v) ** 2, arm_sum(play * inverse * (z * lost))
-        return next_v, (drop > small * size) & (steps_left > 0), steps_left - 1
-
-    start = (v, v == v, jnp.int32(MOST_STEPS))
-    # By the envelope theorem the shift may be held fixed in a derivative.
-    v = lax.stop_gradient(lax.while_loop(lambda carry: carry[1], newton, start)[0])
-    z, ratio = move(v)
-    # One choice for all arms, as a sum over a choice would not become a vector loop.
-    close = jnp.max(jnp.abs(z)) <= RADIUS
-    near_sum = arm_sum(divergence_near(play, jnp.where(close, z, 0)))
-    return jnp.where(close, near_sum, arm_sum(divergence(play, z, ratio)))
+    largest = jnp.maximum(jnp.abs(lax.stop_gradient(loss)), jnp.finfo(loss.dtype).tiny)
+    rate = jnp.minimum(learning_rate, 1e30 / largest)
+    stability = potential.stability_on_arm(play, arm, rate * loss)
+    return stability.value / rate, stability
 
 
 def entropy_stability(play: Array, dual_loss: Array) -> Array:
     """Psi_p(y) for psi = exp, in closed form: q = p exp(-y) / sum(p exp(-y))."""
-    dual_loss = _rounded(dual_loss)
+    dual_loss = rounded(dual_loss)
     # Arms whose probability has underflowed to zero are left out.
     alive = play > 0
     moved = jnp.where(alive, dual_loss - jnp.log(jnp.where(alive, play, 1)), jnp.inf)
@@ -152,7 +105,7 @@ def entropy_stability(play: Array, dual_loss: Array) -> Array:
     change = arm_sum(play * jnp.expm1(-offsets))
     mass = arm_sum(play * jnp.exp(-offsets))
     # Each logarithm is kept from the other's arguments, where its derivative may be infinite.
-    near = jnp.abs(change) < _RELATIVE
+    near = jnp.abs(change) < 0.5
     log_near = jnp.log1p(jnp.where(near, change, 0))
     log_mass = jnp.where(near, log_near, jnp.log(jnp.where(near, 1, mass)))
     return arm_sum(play * exp_remainder(-(offsets + log_mass)))
@@ -166,7 +119,7 @@ def general_stability(play: Array, dual_loss: Array, *, potential: "Potential") 
     relatively accurate for small y. Further down the divergence is the integral of p - psi, which
     allows for q = 0; further up it is the potential's own.
     """
-    dual_loss = _rounded(dual_loss)
+    dual_loss = rounded(dual_loss)
     u = potential.inverse(play)
     leader = _leader(dual_loss - u)
     u_leader = pick(u, leader)
@@ -204,7 +157,7 @@ def general_stability(play: Array, dual_loss: Array, *, potential: "Potential") 
     return arm_sum(jnp.where(close, integral, far))
 
 
-def _rounded(x: Array) -> Array:
+def rounded(x: Array) -> Array:
     """``x`` itself. A product that passes through cannot be contracted with a later sum to an FMA.
 
     Contracted, y(k) - y(k) is not zero but the rounding error of y(k) = eta l(k).

@@ -144,18 +144,17 @@ def monotone_root(
     From a start below the root the first step goes above it. Newton squares the relative error,
     so the step that is small enough is the last.
     """
-    high = jnp.minimum(highest, lowest + arm_sum(gaps) / len(gaps))
     small = jnp.finfo(gaps.dtype).eps ** 0.5 / 8
 
     def newton(carry):
         nu, _, steps_left = carry
         value, slope = value_and_slope(nu - gaps)
         step = newton_step(arm_sum(value) - 1, arm_sum(slope))
-        next_nu = jnp.clip(nu - step, lowest, high)
+        next_nu = jnp.clip(nu - step, lowest, highest)
         moved = jnp.abs(next_nu - nu) > small * jnp.abs(nu)
         return next_nu, moved & (steps_left > 0), steps_left - 1
 
     # Unknown, the start is the upper end.
-    nu = jnp.where(start >= lowest, jnp.minimum(start, high), high)
+    nu = jnp.where(start >= lowest, jnp.minimum(start, highest), highest)
     carry = (nu, nu == nu, jnp.int32(MOST_STEPS))
     return jax.lax.while_loop(lambda carry: carry[1], newton, carry)[0]

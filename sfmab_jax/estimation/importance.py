@@ -16,7 +16,10 @@ def importance_weighted() -> Estimation:
     Unbiased: sum_i p'_t(i) l~_t given i = l_t.
     """
     return Estimation(
-        init=Partial(_no_state), estimate=Partial(_importance_weighted), update=Partial(_keep)
+        init=Partial(_no_state),
+        estimate=Partial(_importance_weighted),
+        update=Partial(_keep),
+        weigh=Partial(_weigh),
     )
 
 
@@ -37,4 +40,8 @@ def _keep(state, seen: Round):
 def _importance_weighted(
     state, play: Array, probabilities: Array, arm: Array, loss: Array
 ) -> Array:
-    return on_arm(loss / pick(probabilities, arm), arm, play)
+    return on_arm(_weigh(state, play, probabilities, arm, loss), arm, play)
+
+
+def _weigh(state, play: Array, probabilities: Array, arm: Array, loss: Array) -> Array:
+    return loss / pick(probabilities, arm)

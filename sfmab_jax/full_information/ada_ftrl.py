@@ -11,7 +11,7 @@ from sfmab_jax.base import FullInformation, Round, as_partial
 from sfmab_jax.checks import check_number
 from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
 from sfmab_jax.full_information.ftrl import follow
-from sfmab_jax.mixability import mixability_gap
+from sfmab_jax.mixability import Stability, gap_of_arm, mixability_gap
 from sfmab_jax.potentials import Potential
 
 __all__ = ["AdaFTRLState", "ada_ftrl", "proxy_gap"]
@@ -59,8 +59,10 @@ def ada_ftrl(
         # A learning rate that is a number from the start stays one.
         finite = not isinstance(beta, Array) and beta > 0
         gap = Partial(_finite_rate_gap if finite else _any_rate_gap, potential)
+    else:
+        gap = Partial(_gap_alone, as_partial(gap))
     return FullInformation(
-        init=Partial(_init, alpha, beta), update=Partial(_update, potential, alpha, as_partial(gap))
+        init=Partial(_init, alpha, beta), update=Partial(_update, potential, alpha, gap)
     )
 
 
@@ -70,15 +72,23 @@ def proxy_gap(seen: Round, learning_rate: Array) -> Array:
     return jnp.minimum(seen.loss, 2 * seen.loss * (learning_rate * seen.loss) / jnp.sqrt(chance))
 
 
-def _finite_rate_gap(potential, seen: Round, learning_rate: Array) -> Array:
-    return mixability_gap(potential, seen.play, seen.estimate, learning_rate)
+def _gap_alone(gap, seen: Round, learning_rate: Array) -> tuple[Array, None]:
+    return gap(seen, learning_rate), None
 
 
-def _any_rate_gap(potential, seen: Round, learning_rate: Array) -> Array:
-    gap = _finite_rate_gap(potential, seen, learning_rate)
+def _finite_rate_gap(
+    potential, seen: Round, learning_rate: Array
+) -> tuple[Array, Stability | None]:
+    if seen.weighted is None or potential.stability_on_arm is None:
+        return mixability_gap(potential, seen.play, seen.estimate, learning_rate), None
+    return gap_of_arm(potential, seen.play, seen.arm, seen.weighted, learning_rate)
+
+
+def _any_rate_gap(potential, seen: Round, learning_rate: Array) -> tuple[Array, Stability | None]:
+    gap, stability = _finite_rate_gap(potential, seen, learning_rate)
     # A large finite rate would do, but its product with the losses depends on their unit.
     limit = arm_sum(seen.play * (seen.estimate - jnp.min(seen.estimate)))
-    return jnp.where(learning_rate < jnp.finfo(gap.dtype).max, gap, limit)
+    return jnp.where(learning_rate < jnp.finfo(gap.dtype).max, gap, limit), stability
 
 
 def _init(alpha, beta, num_arms, dtype, loss_unit) -> AdaFTRLState:
@@ -105,9 +115,14 @@ def _rate(alpha, num_arms: int, gaps: Sum) -> Array:
 
 def _update(potential, alpha, gap, state: AdaFTRLState, seen: Round) -> AdaFTRLState:
     losses = add(state.losses, seen.estimate)
-    gaps = add(state.gaps, gap(seen, state.learning_rate))
+    gap_now, stability = gap(seen, state.learning_rate)
+    gaps = add(state.gaps, gap_now)
     rate = _rate(alpha, len(seen.play), gaps)
     # At an infinite rate p is uniform and has no derivative: 0 is taken, not the rate itself.
     infinite = rate >= jnp.finfo(rate.dtype).max
     totals = Sum(*(jnp.where(infinite, lax.stop_gradient(x), x) for x in losses))
-    return AdaFTRLState(follow(potential, totals, rate, state.play), losses, rate, gaps)
+    if stability is None:
+        start = potential.inverse(jnp.max(state.play))
+    else:
+        start = stability.start_at(rate / state.learning_rate)
+    return AdaFTRLState(follow(potential, totals, rate, start), losses, rate, gaps)

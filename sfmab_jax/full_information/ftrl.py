@@ -57,13 +57,12 @@ def ftrl_by_arms(
 
 
 def follow(
-    potential: Potential, losses: Sum, learning_rate: Array, last_play: Array | None = None
+    potential: Potential, losses: Sum, learning_rate: Array, start: Array | float = -jnp.inf
 ) -> Array:
     """argmin_q F(q) + eta L.q, [n], from the two-word cumulative losses L.
 
-    The play before, where it is known, saves time.
+    A guess of psi^{-1} of its largest entry saves time.
     """
-    start = -jnp.inf if last_play is None else potential.inverse(jnp.max(last_play))
     return distribution_of_gaps(potential, learning_rate * gaps_to_leader(losses), start)
 
 
@@ -102,6 +101,5 @@ def _update(potential, schedule, state: FTRLState, seen: Round) -> FTRLState:
     losses = add(state.losses, seen.estimate)
     num_rounds = state.num_rounds + 1
     rate = _rate(schedule, num_rounds, len(seen.play), seen.estimate.dtype, state.unit)
-    return FTRLState(
-        follow(potential, losses, rate, state.play), losses, rate, num_rounds, state.unit
-    )
+    play = follow(potential, losses, rate, potential.inverse(jnp.max(state.play)))
+    return FTRLState(play, losses, rate, num_rounds, state.unit)

@@ -5,8 +5,9 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.divergences import log_remainder, log_series
-from sfmab_jax.mixability import power_stability
+from sfmab_jax.mixability import Stability
 from sfmab_jax.potentials.base import Potential
+from sfmab_jax.power_stability import Power, power_stability, power_stability_on_arm
 from sfmab_jax.simplex import monotone_root
 
 __all__ = ["log_barrier"]
@@ -27,6 +28,7 @@ def log_barrier() -> Potential:
         divergence=Partial(_divergence),
         root=Partial(_root),
         stability=Partial(_stability),
+        stability_on_arm=Partial(_stability_on_arm),
     )
 
 
@@ -69,15 +71,21 @@ def _shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:
     return kept, z * kept, kept
 
 
+_POWER = Power(
+    inverse_dual=lambda p: p,
+    scale=lambda p: 1.0,
+    shrink=_shrink,
+    newton_step=_step,
+    divergence_near=lambda _, z: log_series(z),
+    divergence=lambda _, z, ratio: (ratio - 1) - jnp.log(ratio),
+    exponent=1.0,
+    coefficient=1.0,
+)
+
+
 def _stability(play: Array, dual_loss: Array) -> Array:
-    return power_stability(
-        play,
-        dual_loss,
-        inverse_dual=lambda p: p,
-        shrink=_shrink,
-        newton_step=_step,
-        divergence_near=lambda _, z: log_series(z),
-        divergence=lambda _, z, ratio: (ratio - 1) - jnp.log(ratio),
-        exponent=1,
-        coefficient=1,
-    )
+    return power_stability(_POWER, play, dual_loss)
+
+
+def _stability_on_arm(play: Array, arm: Array, dual_loss: Array) -> Stability:
+    return power_stability_on_arm(_POWER, play, arm, dual_loss)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from sfmab_jax.floating import arm_sum
+from sfmab_jax.mixability import Stability
 
 __all__ = ["Potential", "regularizer"]
 
@@ -26,6 +27,8 @@ class Potential(NamedTuple):
     # (gaps [n], a guess []) -> nu [] with sum_i psi(nu - x(i)) = 1
     root: Callable[[Array, Array], Array]
     stability: Callable[[Array, Array], Array]  # (p [n], y [n]) -> Psi_p(y) []
+    # (p [n], arm, y []) -> Psi_p and more, for y of that arm and 0 of the others, if there is a way
+    stability_on_arm: Callable[[Array, Array, Array], Stability] | None = None
 
 
 def regularizer(potential: Potential, point: Array) -> Array:

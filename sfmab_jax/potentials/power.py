@@ -6,8 +6,9 @@ from jax.tree_util import Partial
 
 from sfmab_jax.checks import check_number
 from sfmab_jax.divergences import log_of, log_ratio, power_remainder
-from sfmab_jax.mixability import power_stability
+from sfmab_jax.mixability import Stability
 from sfmab_jax.potentials.base import Potential
+from sfmab_jax.power_stability import Power, power_stability, power_stability_on_arm
 from sfmab_jax.simplex import monotone_root
 
 __all__ = ["tsallis"]
@@ -35,6 +36,7 @@ def tsallis(power: Array | float = 0.5) -> Potential:
         divergence=Partial(_divergence, c),
         root=Partial(_root, c),
         stability=Partial(_stability, c),
+        stability_on_arm=Partial(_stability_on_arm, c),
     )
 
 
@@ -90,12 +92,11 @@ def _root(c: Array | float, gaps: Array, start: Array) -> Array:
     return monotone_root(gaps, value_and_slope, step, lowest, highest, start)
 
 
-def _stability(c: Array | float, play: Array, dual_loss: Array) -> Array:
+def _power(c: Array | float) -> Power:
     r = 1 / (1 - c)
-    return power_stability(
-        play,
-        dual_loss,
+    return Power(
         inverse_dual=lambda p: p ** (1 - c) / c,
+        scale=lambda p: c * p**c,
         shrink=Partial(_shrink, r),
         newton_step=Partial(_step, c),
         divergence_near=lambda p, z: p**c * power_remainder(z, 1 + z, r),
@@ -103,3 +104,11 @@ def _stability(c: Array | float, play: Array, dual_loss: Array) -> Array:
         exponent=r,
         coefficient=c,
     )
+
+
+def _stability(c: Array | float, play: Array, dual_loss: Array) -> Array:
+    return power_stability(_power(c), play, dual_loss)
+
+
+def _stability_on_arm(c: Array | float, play: Array, arm: Array, dual_loss: Array) -> Stability:
+    return power_stability_on_arm(_power(c), play, arm, dual_loss)

@@ -4,9 +4,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.mixability import power_stability
+from sfmab_jax.mixability import Stability
 from sfmab_jax.potentials.base import Potential
 from sfmab_jax.potentials.power import tsallis
+from sfmab_jax.power_stability import Power, power_stability, power_stability_on_arm
 from sfmab_jax.simplex import monotone_root
 
 __all__ = ["square_root", "tsallis_of"]
@@ -27,6 +28,7 @@ def square_root() -> Potential:
         divergence=Partial(_divergence),
         root=Partial(_root),
         stability=Partial(_stability),
+        stability_on_arm=Partial(_stability_on_arm),
     )
 
 
@@ -82,16 +84,22 @@ def _shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:
     return kept * kept, z * kept * (1 + kept), kept
 
 
+# At q = p (1 + z)^(-2), Breg_f(p || q) = sqrt(p) z^2 / (2 (1 + z)): nothing cancels.
+_POWER = Power(
+    inverse_dual=lambda p: 2 * jnp.sqrt(p),
+    scale=lambda p: jnp.sqrt(p) / 2,
+    shrink=_shrink,
+    newton_step=_step,
+    divergence_near=lambda p, z: jnp.sqrt(p) * z * (z / (2 * (1 + z))),
+    divergence=lambda p, z, ratio: jnp.sqrt(p) * z * (z / (2 * ratio)),
+    exponent=2.0,
+    coefficient=0.5,
+)
+
+
 def _stability(play: Array, dual_loss: Array) -> Array:
-    # At q = p (1 + z)^(-2), Breg_f(p || q) = sqrt(p) z^2 / (2 (1 + z)): nothing cancels.
-    return power_stability(
-        play,
-        dual_loss,
-        inverse_dual=lambda p: 2 * jnp.sqrt(p),
-        shrink=_shrink,
-        newton_step=_step,
-        divergence_near=lambda p, z: jnp.sqrt(p) * z * (z / (2 * (1 + z))),
-        divergence=lambda p, z, ratio: jnp.sqrt(p) * z * (z / (2 * ratio)),
-        exponent=2,
-        coefficient=0.5,
-    )
+    return power_stability(_POWER, play, dual_loss)
+
+
+def _stability_on_arm(play: Array, arm: Array, dual_loss: Array) -> Stability:
+    return power_stability_on_arm(_POWER, play, arm, dual_loss)

@@ -1,0 +1,154 @@
+"""The stability term of the potentials that are powers: the log barrier and the Tsallis family.
+
+psi(u) = (-u / c)^(-r), the log barrier with r = c = 1. With w = 1 / |psi^{-1}(p)|, a shift e moves p
+to q = p (1 + z)^(-r), z = w (y + e), and sum(q) = sum(p) is solved for e by Newton's method.
+Where an arm rises so far that 1 + z would cancel, the unknown is 1 / w(q) of the leader of q
+instead. Both read 1 + z = origin + w (base + v), so one iteration serves both.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from sfmab_jax.divergences import RADIUS
+from sfmab_jax.floating import arm_sum, pick
+from sfmab_jax.mixability import Stability, rounded
+from sfmab_jax.simplex import MOST_STEPS
+
+__all__ = ["Power", "power_stability", "power_stability_on_arm"]
+
+# Below this bound on |p/q - 1| the maximiser is sought relative to p, above it absolutely.
+_RELATIVE = 0.5
+
+
+class Power(NamedTuple):
+    """What is particular to a power."""
+
+    inverse_dual: Callable[[Array], Array]  # p -> w
+    scale: Callable[[Array], Array | float]  # p -> p / w
+    # (z, 1 + z) -> (q / p, 1 - q / p, 1 / (1 + z))
+    shrink: Callable[[Array, Array], tuple[Array, Array, Array]]
+    newton_step: Callable[[Array, Array], Array]  # as in `simplex.newton_root`
+    divergence_near: Callable[[Array, Array], Array]  # (p, z) -> Breg_f(p || q), |z| <= RADIUS
+    divergence: Callable[[Array, Array, Array], Array]  # (p, z, 1 + z) -> the same for any z
+    exponent: Array | float  # r
+    coefficient: Array | float  # c
+
+
+def power_stability(power: Power, play: Array, dual_loss: Array) -> Array:
+    """Psi_p(y) for y [n]; see the head of this file."""
+    dual_loss = rounded(dual_loss)
+    w = power.inverse_dual(play)
+    inverse = 1 / w
+    # Large losses must not drown the 1/w of the arms that matter: where the leader of q would
+    # leave the domain, count from its score.
+    dual_loss = dual_loss - jnp.minimum(jnp.min(inverse + dual_loss), 0)
+    scores = inverse + dual_loss
+    leading = jnp.min(scores)
+    weight = play * w
+    shift = -arm_sum(weight * dual_loss) / arm_sum(weight)
+    shift, m = _below_the_root(power, shift, leading)
+    near = jnp.min(w * (scores + shift)) >= _RELATIVE
+
+    def largest(v):
+        return jnp.max(jnp.abs(w * (dual_loss + v)))
+
+    return lax.cond(
+        near,
+        lambda: _relative(power, play, w, dual_loss, shift, leading, largest),
+        lambda: _absolute(power, play, w, 0.0, scores - leading, m),
+    ).value
+
+
+def power_stability_on_arm(power: Power, play: Array, arm: Array, dual_loss: Array) -> Stability:
+    """Psi_p(y) for a loss y [] of one arm, and 0 of all others: two scores instead of n."""
+    y = rounded(dual_loss)
+    w = power.inverse_dual(play)
+    here = jnp.arange(len(play), dtype=arm.dtype) == arm
+    others = jnp.where(here, 0, w)
+    w_arm, w_best = pick(w, arm), jnp.maximum(jnp.max(others), jnp.finfo(w.dtype).tiny)
+    score, best = 1 / w_arm + y, 1 / w_best
+    leading = jnp.minimum(score, best)
+    weight = play * w
+    shift, m = _below_the_root(power, -pick(weight, arm) * y / arm_sum(weight), leading)
+    near = jnp.minimum(1 + w_best * shift, w_arm * (score + shift)) >= _RELATIVE
+
+    def largest(v):
+        return jnp.maximum(w_best * jnp.abs(v), w_arm * jnp.abs(y + v))
+
+    def absolute():
+        # 1 + z = w (1/w + y - leading + v), in terms that are not negative.
+        origin = jnp.where(here, 0, (w_best - others) * best)
+        base = jnp.where(here, jnp.maximum(score - best, 0), jnp.maximum(best - score, 0))
+        return _absolute(power, play, w, origin, base, m)
+
+    return lax.cond(
+        near,
+        lambda: _relative(power, play, w, jnp.where(here, y, 0), shift, leading, largest),
+        absolute,
+    )
+
+
+def _below_the_root(power: Power, shift: Array, leading: Array) -> tuple[Array, Array]:
+    """A start (e, e + leading) from which Newton moves up.
+
+    To first order in the shift sum(q - p) = 0, and psi is convex; and no arm ends above 1.
+    """
+    m = jnp.maximum(power.coefficient, leading + shift)
+    return jnp.maximum(shift, m - leading), m
+
+
+def _relative(power: Power, play, w, y, shift, leading, largest) -> Stability:
+    """From 1 + z = 1 + w (y + e); ``largest`` gives max |z|."""
+
+    def move(e):
+        z = w * (y + e)
+        return z, 1 + z
+
+    eps = jnp.finfo(play.dtype).eps
+    e, slope = _newton(power, play, w, move, shift, -jnp.inf, eps**0.5)
+    z, ratio = move(e)
+    # One choice for all arms, as a sum over a choice would not become a vector loop.
+    close = largest(e) <= RADIUS
+    value = lax.cond(
+        close,
+        lambda: arm_sum(power.divergence_near(play, jnp.where(close, z, 0))),
+        lambda: arm_sum(power.divergence(play, z, ratio)),
+    )
+    return Stability(value, -(lax.stop_gradient(leading) + e), -power.exponent / slope)
+
+
+def _absolute(power: Power, play, w, origin, base, m) -> Stability:
+    """From 1 + z = origin + w (base + m)."""
+
+    def move(m):
+        ratio = origin + w * (base + m)
+        return ratio - 1, ratio
+
+    eps = jnp.finfo(play.dtype).eps
+    m, slope = _newton(power, play, w, move, m, power.coefficient, eps**0.75)
+    value = arm_sum(power.divergence(play, *move(m)))
+    return Stability(value, -m, -power.exponent / slope)
+
+
+def _newton(power: Power, play, w, move, start, lowest, small) -> tuple[Array, Array]:
+    """The unknown of ``move``: v -> (z, 1 + z) at which sum(q) = sum(p), and sum psi' there."""
+    scale = power.scale(play)
+
+    def newton(carry):
+        v, _, _, steps_left = carry
+        z, ratio = move(v)
+        kept, lost, inverse_ratio = power.shrink(z, ratio)
+        slope = power.exponent * arm_sum(play * kept * (w * inverse_ratio))
+        next_v = jnp.maximum(v + power.newton_step(-arm_sum(play * lost), slope), lowest)
+        # Twice what the step takes off Psi, against about twice Psi: what it would still be off
+        # by without this step, and is not.
+        drop, size = slope * (next_v - v) ** 2, arm_sum(scale * (z * lost))
+        return next_v, slope, (drop > small * size) & (steps_left > 0), steps_left - 1
+
+    carry = (start, start, start == start, jnp.int32(MOST_STEPS))
+    end = lax.while_loop(lambda carry: carry[2], newton, carry)
+    # By the envelope theorem the shift may be held fixed in a derivative.
+    return lax.stop_gradient(end[:2])
