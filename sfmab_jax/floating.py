@@ -6,7 +6,7 @@ import chex
 import jax.numpy as jnp
 from jax import Array
 
-__all__ = ["Sum", "add", "add_sums", "arm_sum", "pick", "start_sum", "two_sum"]
+__all__ = ["Sum", "add", "add_at", "add_sums", "arm_sum", "pick", "start_sum", "two_sum"]
 
 # Above this many arms a gather is cheaper than a pass over the arms.
 _ONE_HOT_ARMS = 64
@@ -45,6 +45,15 @@ def add(total: Sum, term: Array) -> Sum:
     low = low + total.error
     value = high + low
     return Sum(value, low - (value - high))
+
+
+def add_at(totals: Sum, arm: Array, term: Array) -> Sum:
+    """``totals`` [n] with ``term`` [] added to that of one arm."""
+    now = add(Sum(pick(totals.value, arm), pick(totals.error, arm)), term)
+    if totals.value.shape[0] > _ONE_HOT_ARMS:
+        return Sum(*(old.at[arm].set(new) for old, new in zip(totals, now)))
+    here = jnp.arange(totals.value.shape[0], dtype=arm.dtype) == arm
+    return Sum(*(jnp.where(here, new, old) for old, new in zip(totals, now)))
 
 
 def add_sums(a: Sum, b: Sum) -> Sum:

@@ -52,12 +52,13 @@ def power_stability(power: Power, play: Array, dual_loss: Array) -> Array:
     shift, m = _below_the_root(power, shift, leading)
     near = jnp.min(w * (scores + shift)) >= _RELATIVE
 
-    def largest(v):
-        return jnp.max(jnp.abs(w * (dual_loss + v)))
+    def total(e):
+        z = w * (dual_loss + e)
+        return _divergence(power, play, z, jnp.max(jnp.abs(z)))
 
     return lax.cond(
         near,
-        lambda: _relative(power, play, w, dual_loss, shift, leading, largest),
+        lambda: _relative(power, play, w, dual_loss, shift, leading, total),
         lambda: _absolute(power, play, w, 0.0, scores - leading, m),
     ).value
 
@@ -68,15 +69,21 @@ def power_stability_on_arm(power: Power, play: Array, arm: Array, dual_loss: Arr
     w = power.inverse_dual(play)
     here = jnp.arange(len(play), dtype=arm.dtype) == arm
     others = jnp.where(here, 0, w)
-    w_arm, w_best = pick(w, arm), jnp.maximum(jnp.max(others), jnp.finfo(w.dtype).tiny)
+    p_arm, w_arm = pick(play, arm), pick(w, arm)
+    w_best = jnp.maximum(jnp.max(others), jnp.finfo(w.dtype).tiny)
     score, best = 1 / w_arm + y, 1 / w_best
     leading = jnp.minimum(score, best)
-    weight = play * w
-    shift, m = _below_the_root(power, -pick(weight, arm) * y / arm_sum(weight), leading)
+    shift = -p_arm * w_arm * y / arm_sum(play * w)
+    shift, m = _below_the_root(power, shift, leading)
     near = jnp.minimum(1 + w_best * shift, w_arm * (score + shift)) >= _RELATIVE
 
-    def largest(v):
-        return jnp.maximum(w_best * jnp.abs(v), w_arm * jnp.abs(y + v))
+    def total(e):
+        # The arm itself mostly moves furthest: apart from the others, which are close.
+        z = w_arm * (y + e)
+        close = jnp.abs(z) <= RADIUS
+        near_own = power.divergence_near(p_arm, jnp.where(close, z, 0))
+        own = jnp.where(close, near_own, power.divergence(p_arm, z, 1 + z))
+        return own + _divergence(power, play, others * e, w_best * jnp.abs(e))
 
     def absolute():
         # 1 + z = w (1/w + y - leading + v), in terms that are not negative.
@@ -86,7 +93,7 @@ def power_stability_on_arm(power: Power, play: Array, arm: Array, dual_loss: Arr
 
     return lax.cond(
         near,
-        lambda: _relative(power, play, w, jnp.where(here, y, 0), shift, leading, largest),
+        lambda: _relative(power, play, w, jnp.where(here, y, 0), shift, leading, total),
         absolute,
     )
 
@@ -100,8 +107,19 @@ def _below_the_root(power: Power, shift: Array, leading: Array) -> tuple[Array, 
     return jnp.maximum(shift, m - leading), m
 
 
-def _relative(power: Power, play, w, y, shift, leading, largest) -> Stability:
-    """From 1 + z = 1 + w (y + e); ``largest`` gives max |z|."""
+def _divergence(power: Power, play: Array, z: Array, largest: Array) -> Array:
+    """Breg_F(p || q) [] from z [n] and max |z|, or more, for z > -1/2."""
+    # One choice for all arms, as a sum over a choice would not become a vector loop.
+    close = largest <= RADIUS
+    return lax.cond(
+        close,
+        lambda: arm_sum(power.divergence_near(play, jnp.where(close, z, 0))),
+        lambda: arm_sum(power.divergence(play, z, 1 + z)),
+    )
+
+
+def _relative(power: Power, play, w, y, shift, leading, total) -> Stability:
+    """From 1 + z = 1 + w (y + e); ``total`` gives Breg_F(p || q) from e."""
 
     def move(e):
         z = w * (y + e)
@@ -109,15 +127,7 @@ def _relative(power: Power, play, w, y, shift, leading, largest) -> Stability:
 
     eps = jnp.finfo(play.dtype).eps
     e, slope = _newton(power, play, w, move, shift, -jnp.inf, eps**0.5)
-    z, ratio = move(e)
-    # One choice for all arms, as a sum over a choice would not become a vector loop.
-    close = largest(e) <= RADIUS
-    value = lax.cond(
-        close,
-        lambda: arm_sum(power.divergence_near(play, jnp.where(close, z, 0))),
-        lambda: arm_sum(power.divergence(play, z, ratio)),
-    )
-    return Stability(value, -(lax.stop_gradient(leading) + e), -power.exponent / slope)
+    return Stability(total(e), -(lax.stop_gradient(leading) + e), -power.exponent / slope)
 
 
 def _absolute(power: Power, play, w, origin, base, m) -> Stability:
@@ -148,7 +158,8 @@ def _newton(power: Power, play, w, move, start, lowest, small) -> tuple[Array, A
         drop, size = slope * (next_v - v) ** 2, arm_sum(scale * (z * lost))
         return next_v, slope, (drop > small * size) & (steps_left > 0), steps_left - 1
 
-    carry = (start, start, start == start, jnp.int32(MOST_STEPS))
+    # The first step is always due, and often the last.
+    carry = newton((start, start, start == start, jnp.int32(MOST_STEPS)))
     end = lax.while_loop(lambda carry: carry[2], newton, carry)
     # By the envelope theorem the shift may be held fixed in a derivative.
     return lax.stop_gradient(end[:2])

@@ -156,5 +156,6 @@ def monotone_root(
 
     # Unknown, the start is the upper end.
     nu = jnp.where(start >= lowest, jnp.minimum(start, highest), highest)
-    carry = (nu, nu == nu, jnp.int32(MOST_STEPS))
+    # The first step is always due, and often the last.
+    carry = newton((nu, nu == nu, jnp.int32(MOST_STEPS)))
     return jax.lax.while_loop(lambda carry: carry[1], newton, carry)[0]

@@ -10,7 +10,7 @@ from jax.tree_util import Partial
 from sfmab_jax.base import FullInformation, Round, as_partial
 from sfmab_jax.checks import check_number
 from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
-from sfmab_jax.full_information.ftrl import follow
+from sfmab_jax.full_information.ftrl import add_round, follow
 from sfmab_jax.mixability import Stability, gap_of_arm, mixability_gap
 from sfmab_jax.potentials import Potential
 
@@ -114,7 +114,7 @@ def _rate(alpha, num_arms: int, gaps: Sum) -> Array:
 
 
 def _update(potential, alpha, gap, state: AdaFTRLState, seen: Round) -> AdaFTRLState:
-    losses = add(state.losses, seen.estimate)
+    losses = add_round(state.losses, seen)
     gap_now, stability = gap(seen, state.learning_rate)
     gaps = add(state.gaps, gap_now)
     rate = _rate(alpha, len(seen.play), gaps)

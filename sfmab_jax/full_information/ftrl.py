@@ -9,11 +9,11 @@ from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round, as_partial
 from sfmab_jax.checks import check_number
-from sfmab_jax.floating import Sum, add, start_sum
+from sfmab_jax.floating import Sum, add, add_at, start_sum
 from sfmab_jax.potentials import Potential
 from sfmab_jax.simplex import distribution_of_gaps
 
-__all__ = ["FTRLState", "follow", "ftrl", "ftrl_by_arms", "gaps_to_leader"]
+__all__ = ["FTRLState", "add_round", "follow", "ftrl", "ftrl_by_arms", "gaps_to_leader"]
 
 
 class FTRLState(NamedTuple):
@@ -54,6 +54,13 @@ def ftrl_by_arms(
     return FullInformation(
         init=Partial(_init, schedule), update=Partial(_update, potential, schedule)
     )
+
+
+def add_round(losses: Sum, seen: Round) -> Sum:
+    """The cumulative estimates with those of a round."""
+    if seen.weighted is None:
+        return add(losses, seen.estimate)
+    return add_at(losses, seen.arm, seen.weighted)
 
 
 def follow(
@@ -98,7 +105,7 @@ def _init(schedule, num_arms, dtype, loss_unit) -> FTRLState:
 
 
 def _update(potential, schedule, state: FTRLState, seen: Round) -> FTRLState:
-    losses = add(state.losses, seen.estimate)
+    losses = add_round(state.losses, seen)
     num_rounds = state.num_rounds + 1
     rate = _rate(schedule, num_rounds, len(seen.play), seen.estimate.dtype, state.unit)
     play = follow(potential, losses, rate, potential.inverse(jnp.max(state.play)))
