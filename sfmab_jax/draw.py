@@ -33,13 +33,36 @@ def draw_arm(probabilities: Array, words: tuple[Array, Array]) -> Array:
     [0, 0, 2]
     """
     chex.assert_rank(probabilities, 1)
-    members, offsets, total = _grouped(probabilities)
     dtype = probabilities.dtype
     high = (words[0] >> 8).astype(dtype) * dtype.type(2.0**-24)
     # 46 bits in all, so that U C_{n-1} cannot round up to C_{n-1}.
     tail = ((words[0] & jnp.uint32(0xFF)) << 14) | (words[1] >> 18)
-    low = tail.astype(dtype) * dtype.type(2.0**-46)
-    target = _multiply(Sum(high, low), total)
+    uniform = Sum(high, tail.astype(dtype) * dtype.type(2.0**-46))
+    draw = _draw_of_few if len(probabilities) <= _UNROLLED else _draw_of_many
+    return draw(probabilities, uniform)
+
+
+def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
+    """With all running sums at hand, in one fused loop."""
+    running = [start_sum(probabilities[0])]
+    for member in probabilities[1:]:
+        value, error = two_sum(running[-1].value, member)
+        running.append(Sum(value, running[-1].error + error))
+    total = Sum(*two_sum(*running[-1]))
+    target = _multiply(uniform, total)
+    passed = jnp.zeros((), jnp.int32)
+    for before in running[:-1]:
+        behind = (before.value - target.value) + (before.error - target.error) <= 0
+        passed = passed + behind.astype(jnp.int32)
+    # XLA repeats cheap operations wherever their result is used, but not a division.
+    one = jnp.where(total.value > 0, 1, jnp.ones_like(total.value) / 2)
+    return (passed.astype(one.dtype) / one).astype(jnp.int32)
+
+
+def _draw_of_many(probabilities: Array, uniform: Sum) -> Array:
+    """With the running sums of groups first."""
+    members, offsets, total = _grouped(probabilities)
+    target = _multiply(uniform, total)
     target = add_sums(target, Sum(-offsets.value, -offsets.error))
 
     def step(carry, member: Array):
@@ -50,7 +73,7 @@ def draw_arm(probabilities: Array, words: tuple[Array, Array]) -> Array:
 
     zero = start_sum(jnp.zeros_like(offsets.value))
     start = (zero, jnp.zeros(offsets.value.shape, jnp.int32))
-    (_, passed), _ = lax.scan(step, start, members, unroll=_unroll(members))
+    (_, passed), _ = lax.scan(step, start, members, unroll=8)
     return jnp.minimum(jnp.sum(passed, dtype=jnp.int32), len(probabilities) - 1)
 
 
@@ -61,29 +84,17 @@ def _grouped(probabilities: Array) -> tuple[Array, Sum, Sum]:
     before each group [groups]; and the sum of all arms [].
     """
     num_arms = len(probabilities)
-    # At least two groups: the sum over groups then keeps XLA from redoing the draw for each arm.
-    size = -(-num_arms // 2) if num_arms <= _UNROLLED else math.isqrt(num_arms - 1) + 1
+    size = math.isqrt(num_arms - 1) + 1
     if num_arms.bit_count() == 1:  # then groups of a power of two, as in kernels
         size = 1 << (size - 1).bit_length()
     num_groups = -(-num_arms // size)
     filled = jnp.pad(probabilities, (0, num_groups * size - num_arms))
     members = filled.reshape(num_groups, size).T
     zero = start_sum(jnp.zeros(num_groups, probabilities.dtype))
-    sums, _ = lax.scan(lambda s, x: (add(s, x), None), zero, members, unroll=_unroll(members))
-    if num_groups == 1:
-        return members, zero, Sum(sums.value[0], sums.error[0])
-    if num_groups == 2:
-        first, second = (Sum(sums.value[i], sums.error[i]) for i in range(2))
-        later = jnp.asarray([0, 1], probabilities.dtype)
-        return members, Sum(first.value * later, first.error * later), add_sums(first, second)
+    sums, _ = lax.scan(lambda s, x: (add(s, x), None), zero, members, unroll=8)
     start = Sum(zero.value[0], zero.error[0])
     total, before = lax.scan(lambda s, x: (add_sums(s, x), s), start, sums, unroll=8)
     return members, before, total
-
-
-def _unroll(members: Array) -> int:
-    size = members.shape[0]
-    return size if 2 * size <= _UNROLLED else 8
 
 
 def _multiply(a: Sum, b: Sum) -> Sum:

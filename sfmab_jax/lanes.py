@@ -236,11 +236,12 @@ def _cond(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
 
 
 def _in_any_lane(truth: Any) -> Any:
-    """Four at a time where that is possible, as XLA goes through them one by one."""
-    if truth.shape[0] % 4:
-        return jnp.any(truth)
-    fours = truth.astype(jnp.uint8).reshape(-1, 4)
-    return jnp.max(lax.bitcast_convert_type(fours, jnp.uint32)) > 0
+    """In vectors as long as possible, as XLA goes through a vector one by one."""
+    counts = truth.astype(jnp.int32)
+    while counts.shape[0] > 16 and counts.shape[0] % 2 == 0:
+        half = counts.shape[0] // 2
+        counts = counts[:half] | counts[half:]
+    return jnp.max(counts) > 0
 
 
 def parts_of_scan(eqn) -> tuple[int, int]:
