@@ -126,7 +126,7 @@ def general_stability(play: Array, dual_loss: Array, *, potential: "Potential") 
     offsets = dual_loss - pick(dual_loss, leader)
     gaps = offsets + (u_leader - u)
     gaps = gaps - jnp.min(gaps)
-    moved = potential.root(gaps, u_leader) - gaps
+    moved = potential.solve(gaps, u_leader)[1] - gaps
     q = potential.psi(moved)
     near = jnp.all((q < 2 * play) & (play < 2 * q))
     nodes, weights = unit_quadrature(12, play.dtype)

@@ -22,7 +22,7 @@ __all__ = [
     "MOST_STEPS",
     "distribution",
     "distribution_of_gaps",
-    "monotone_root",
+    "monotone_solve",
     "newton_root",
     "normalizer",
 ]
@@ -51,7 +51,7 @@ def normalizer(potential: "Potential", theta: Array) -> Array:
     """
     chex.assert_rank(theta, 1)
     top = jax.lax.stop_gradient(jnp.max(theta))
-    return _root(potential, top - theta, -jnp.inf) - top
+    return _solve(potential, top - theta, -jnp.inf)[1] - top
 
 
 def distribution(potential: "Potential", theta: Array) -> Array:
@@ -75,21 +75,31 @@ def distribution_of_gaps(
 
     ``start`` is a guess of psi^{-1} of the largest probability; it saves time, nothing else.
     """
-    return potential.psi(_root(potential, gaps, start) - gaps)
+    return _solve(potential, gaps, start)[0]
 
 
 @jax.custom_jvp
-def _root(potential: "Potential", gaps: Array, start: Array | float) -> Array:
-    """nu with sum_i psi(nu - x(i)) = 1."""
-    return potential.root(gaps, jnp.asarray(start, gaps.dtype))
+def _solve(potential: "Potential", gaps: Array, start: Array | float) -> tuple[Array, Array]:
+    """psi(nu - x) and nu with sum_i psi(nu - x(i)) = 1."""
+    return potential.solve(gaps, jnp.asarray(start, gaps.dtype))
 
 
-@_root.defjvp
-def _root_jvp(primals, tangents):
-    potential, gaps, start = primals
-    nu = _root(potential, gaps, start)
-    _, residual_dot = jax.jvp(lambda p, x: arm_sum(p.psi(nu - x)), primals[:2], tangents[:2])
-    return nu, -residual_dot / arm_sum(potential.derivative(nu - gaps))
+@_solve.defjvp
+def _solve_jvp(primals, tangents):
+    (potential, gaps, start), (potential_dot, gaps_dot, _) = primals, tangents
+    play, nu = _solve(potential, gaps, start)
+    _, sum_dot = jax.jvp(
+        lambda potential, gaps: arm_sum(potential.psi(nu - gaps)),
+        (potential, gaps),
+        (potential_dot, gaps_dot),
+    )
+    nu_dot = -sum_dot / arm_sum(potential.derivative(nu - gaps))
+    _, play_dot = jax.jvp(
+        lambda potential, u: potential.psi(u),
+        (potential, nu - gaps),
+        (potential_dot, nu_dot - gaps_dot),
+    )
+    return (play, nu), (play_dot, nu_dot)
 
 
 def newton_root(
@@ -131,31 +141,39 @@ def newton_root(
     return jax.lax.fori_loop(0, num_steps, newton, (high, lowest, high))[0]
 
 
-def monotone_root(
+def monotone_solve(
     gaps: Array,
     value_and_slope: Callable[[Array], tuple[Array, Array]],
     newton_step: Callable[[Array, Array], Array],
     lowest: Array,
     highest: Array,
     start: Array,
-) -> Array:
-    """`newton_root` for a step that never passes the root from above: no bracket is carried.
+    exponent: Array | float,
+) -> tuple[Array, Array]:
+    """psi(nu - x) and nu for psi(u) proportional to (-u)^(-r): no bracket is carried.
 
-    From a start below the root the first step goes above it. Newton squares the relative error,
-    so the step that is small enough is the last.
+    The step never passes the root from above; from a start below the root the first step goes
+    above it. Newton squares the relative error, so the step that is small enough is the last.
+
+    Args:
+      gaps, value_and_slope, newton_step, lowest, highest: as in `newton_root`.
+      start: a guess of nu, or something below ``lowest``.
+      exponent: r.
     """
-    small = jnp.finfo(gaps.dtype).eps ** 0.5 / 8
+    small = jnp.finfo(gaps.dtype).eps ** 0.5 / (8 * exponent)
 
     def newton(carry):
-        nu, _, steps_left = carry
+        _, nu, _, steps_left = carry
         value, slope = value_and_slope(nu - gaps)
         step = newton_step(arm_sum(value) - 1, arm_sum(slope))
         next_nu = jnp.clip(nu - step, lowest, highest)
         moved = jnp.abs(next_nu - nu) > small * jnp.abs(nu)
-        return next_nu, moved & (steps_left > 0), steps_left - 1
+        # Over the last step psi is linear up to rounding.
+        play = value + slope * (next_nu - nu)
+        return play, next_nu, moved & (steps_left > 0), steps_left - 1
 
     # Unknown, the start is the upper end.
     nu = jnp.where(start >= lowest, jnp.minimum(start, highest), highest)
     # The first step is always due, and often the last.
-    carry = newton((nu, nu == nu, jnp.int32(MOST_STEPS)))
-    return jax.lax.while_loop(lambda carry: carry[1], newton, carry)[0]
+    carry = newton((gaps, nu, nu == nu, jnp.int32(MOST_STEPS)))
+    return jax.lax.while_loop(lambda carry: carry[2], newton, carry)[:2]

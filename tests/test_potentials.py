@@ -197,7 +197,7 @@ def test_made_root(name, dtype):
         gaps = (scale * rng.uniform(0, 1, 6)).astype(dtype)
         gaps[2] = 0
         wanted = oracles.normalizer(reference, -gaps)
-        got = float(made.root(jnp.asarray(gaps), jnp.asarray(-jnp.inf, dtype)))
+        got = float(made.solve(jnp.asarray(gaps), jnp.asarray(-jnp.inf, dtype))[1])
         # Relative to the size of psi^{-1}(1/6) <= 6; a few roundings of the sum.
         assert abs(got - float(wanted)) <= rounding(dtype, 16) * (1 + abs(float(wanted)))
 

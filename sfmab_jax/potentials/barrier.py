@@ -8,7 +8,7 @@ from sfmab_jax.divergences import log_remainder, log_series
 from sfmab_jax.mixability import Stability
 from sfmab_jax.potentials.base import Potential
 from sfmab_jax.power_stability import Power, power_stability, power_stability_on_arm
-from sfmab_jax.simplex import monotone_root
+from sfmab_jax.simplex import monotone_solve
 
 __all__ = ["log_barrier"]
 
@@ -26,7 +26,7 @@ def log_barrier() -> Potential:
         primitive=Partial(_primitive),
         conjugate=Partial(_conjugate),
         divergence=Partial(_divergence),
-        root=Partial(_root),
+        solve=Partial(_solve),
         stability=Partial(_stability),
         stability_on_arm=Partial(_stability_on_arm),
     )
@@ -57,13 +57,13 @@ def _step(excess: Array, slope: Array) -> Array:
     return (1 + excess) * excess / slope
 
 
-def _root(gaps: Array, start: Array) -> Array:
+def _solve(gaps: Array, start: Array) -> tuple[Array, Array]:
     def value_and_slope(u):
         p = -1 / u
         return p, p * p
 
     lowest, highest = jnp.full_like(gaps[0], -len(gaps)), jnp.full_like(gaps[0], -1)
-    return monotone_root(gaps, value_and_slope, _step, lowest, highest, start)
+    return monotone_solve(gaps, value_and_slope, _step, lowest, highest, start, 1.0)
 
 
 def _shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:

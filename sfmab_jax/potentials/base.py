@@ -24,8 +24,8 @@ class Potential(NamedTuple):
     primitive: Callable[[Array], Array]  # f
     conjugate: Callable[[Array], Array]  # f*(u) = u psi(u) - f(psi(u))
     divergence: Callable[[Array, Array], Array]  # Breg_f(y || x)
-    # (gaps [n], a guess []) -> nu [] with sum_i psi(nu - x(i)) = 1
-    root: Callable[[Array, Array], Array]
+    # (gaps x [n], a guess []) -> psi(nu - x) [n] and nu [] such that it sums to 1
+    solve: Callable[[Array, Array], tuple[Array, Array]]
     stability: Callable[[Array, Array], Array]  # (p [n], y [n]) -> Psi_p(y) []
     # (p [n], arm, y []) -> Psi_p and more, for y of that arm and 0 of the others, if there is a way
     stability_on_arm: Callable[[Array, Array, Array], Stability] | None = None

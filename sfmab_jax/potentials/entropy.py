@@ -25,7 +25,7 @@ def negative_entropy() -> Potential:
         primitive=Partial(_primitive),
         conjugate=Partial(jnp.exp),
         divergence=Partial(_divergence),
-        root=Partial(_root),
+        solve=Partial(_solve),
         stability=Partial(entropy_stability),
     )
 
@@ -38,5 +38,6 @@ def _divergence(y: Array, x: Array) -> Array:
     return y * exp_remainder(log_ratio(x, y))
 
 
-def _root(gaps: Array, start: Array) -> Array:
-    return -jnp.log(arm_sum(jnp.exp(-gaps)))
+def _solve(gaps: Array, start: Array) -> tuple[Array, Array]:
+    nu = -jnp.log(arm_sum(jnp.exp(-gaps)))
+    return jnp.exp(nu - gaps), nu

@@ -35,7 +35,7 @@ def potential(psi: Callable[[Array], Array], inverse: Callable[[Array], Array]) 
         primitive=Partial(_primitive, inverse),
         conjugate=Partial(_conjugate, psi, inverse),
         divergence=Partial(_divergence, inverse),
-        root=Partial(_root, psi, inverse),
+        solve=Partial(_solve, psi, inverse),
         stability=Partial(general_stability),  # completed below: it needs the whole
     )
     return made._replace(stability=Partial(general_stability, potential=made))
@@ -65,7 +65,7 @@ def _divergence(inverse: Callable[[Array], Array], y: Array, x: Array) -> Array:
     return span * (((inverse(s) - inverse(x)[..., None]) * s) @ weights)
 
 
-def _root(psi, inverse, gaps: Array, start: Array) -> Array:
+def _solve(psi, inverse, gaps: Array, start: Array) -> tuple[Array, Array]:
     def value_and_slope(u):
         return jax.jvp(psi, (u,), (jnp.ones_like(u),))
 
@@ -76,4 +76,5 @@ def _root(psi, inverse, gaps: Array, start: Array) -> Array:
         inverse(jnp.full_like(gaps[0], 1 / len(gaps))),
         inverse(jnp.ones_like(gaps[0])),
     )
-    return newton_root(gaps, value_and_slope, plain_newton, lowest, highest, _NEWTON_STEPS)
+    nu = newton_root(gaps, value_and_slope, plain_newton, lowest, highest, _NEWTON_STEPS)
+    return psi(nu - gaps), nu

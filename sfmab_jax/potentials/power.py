@@ -9,7 +9,7 @@ from sfmab_jax.divergences import log_of, log_ratio, power_remainder
 from sfmab_jax.mixability import Stability
 from sfmab_jax.potentials.base import Potential
 from sfmab_jax.power_stability import Power, power_stability, power_stability_on_arm
-from sfmab_jax.simplex import monotone_root
+from sfmab_jax.simplex import monotone_solve
 
 __all__ = ["tsallis"]
 
@@ -34,7 +34,7 @@ def tsallis(power: Array | float = 0.5) -> Potential:
         primitive=Partial(_primitive, c),
         conjugate=Partial(_conjugate, c),
         divergence=Partial(_divergence, c),
-        root=Partial(_root, c),
+        solve=Partial(_solve, c),
         stability=Partial(_stability, c),
         stability_on_arm=Partial(_stability_on_arm, c),
     )
@@ -81,15 +81,15 @@ def _shrink(exponent: Array | float, z: Array, ratio: Array) -> tuple[Array, Arr
     return jnp.exp(log_shrink), -jnp.expm1(log_shrink), 1 / ratio
 
 
-def _root(c: Array | float, gaps: Array, start: Array) -> Array:
+def _solve(c: Array | float, gaps: Array, start: Array) -> tuple[Array, Array]:
     def value_and_slope(u):
         p = _psi(c, u)
         return p, p / (-u * (1 - c))
 
     lowest = _inverse(c, jnp.full_like(gaps[0], 1 / len(gaps)))
     highest = jnp.full_like(gaps[0], 1) * -c
-    step = Partial(_step, c)
-    return monotone_root(gaps, value_and_slope, step, lowest, highest, start)
+    step, exponent = Partial(_step, c), 1 / (1 - c)
+    return monotone_solve(gaps, value_and_slope, step, lowest, highest, start, exponent)
 
 
 def _power(c: Array | float) -> Power:

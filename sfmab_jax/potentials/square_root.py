@@ -8,7 +8,7 @@ from sfmab_jax.mixability import Stability
 from sfmab_jax.potentials.base import Potential
 from sfmab_jax.potentials.power import tsallis
 from sfmab_jax.power_stability import Power, power_stability, power_stability_on_arm
-from sfmab_jax.simplex import monotone_root
+from sfmab_jax.simplex import monotone_solve
 
 __all__ = ["square_root", "tsallis_of"]
 
@@ -26,7 +26,7 @@ def square_root() -> Potential:
         primitive=Partial(_primitive),
         conjugate=Partial(_conjugate),
         divergence=Partial(_divergence),
-        root=Partial(_root),
+        solve=Partial(_solve),
         stability=Partial(_stability),
         stability_on_arm=Partial(_stability_on_arm),
     )
@@ -68,14 +68,14 @@ def _step(excess: Array, slope: Array) -> Array:
     return 2 * (1 + excess) * (excess / (1 + jnp.sqrt(1 + excess))) / slope
 
 
-def _root(gaps: Array, start: Array) -> Array:
+def _solve(gaps: Array, start: Array) -> tuple[Array, Array]:
     def value_and_slope(u):
         p = _psi(u)
         return p, -2 * p / u
 
     lowest = jnp.full_like(gaps[0], -0.5 * len(gaps) ** 0.5)
     highest = jnp.full_like(gaps[0], -0.5)
-    return monotone_root(gaps, value_and_slope, _step, lowest, highest, start)
+    return monotone_solve(gaps, value_and_slope, _step, lowest, highest, start, 2.0)
 
 
 def _shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:
