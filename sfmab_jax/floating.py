@@ -50,8 +50,6 @@ def add(total: Sum, term: Array) -> Sum:
 def add_at(totals: Sum, arm: Array, term: Array) -> Sum:
     """``totals`` [n] with ``term`` [] added to that of one arm."""
     now = add(Sum(pick(totals.value, arm), pick(totals.error, arm)), term)
-    if totals.value.shape[0] > _ONE_HOT_ARMS:
-        return Sum(*(old.at[arm].set(new) for old, new in zip(totals, now)))
     here = jnp.arange(totals.value.shape[0], dtype=arm.dtype) == arm
     return Sum(*(jnp.where(here, new, old) for old, new in zip(totals, now)))
 

@@ -27,7 +27,9 @@ __all__ = [
     "begin_block",
     "block_width",
     "checkpoint_slots",
+    "group_width",
     "play_chunk",
+    "play_chunk_in_groups",
     "play_game",
     "to_lanes",
 ]
@@ -54,6 +56,11 @@ def block_width(num_arms: int) -> int:
     if num_arms > 16384:
         return 32
     return int(np.clip(2 ** np.floor(np.log2(16384 / num_arms)), 64, 512))
+
+
+def group_width(num_arms: int) -> int:
+    """Lanes of a block that are played side by side on a CPU, by a rule likewise."""
+    return 128 if num_arms <= 64 else 64
 
 
 def begin_block(
@@ -135,6 +142,43 @@ def play_chunk(
         return lax.scan(step, block, (rounds, slots, due, to_lanes(here, lane_sequence)))[0]
 
     return lax.fori_loop(0, num_windows, play_window, block)
+
+
+def play_chunk_in_groups(
+    bandit: Bandit,
+    record: Callable[[BanditState], Any] | None,
+    watch: Watch | None,
+    losses: Array,
+    block: Block,
+    game_keys: Array,
+    lane_sequence: Array,
+    checkpoints: Array,
+    first_round: Array,
+    num_windows: Array,
+    *,
+    window: int,
+) -> Block:
+    """`play_chunk` for one group of lanes after the other, each all the rounds: for a CPU's cache."""
+    width = game_keys.shape[-1]
+    group = min(width, group_width(losses.shape[1]))
+
+    def play_group(index: Array, block: Block) -> Block:
+        start = index * group
+
+        def part(tree):
+            return jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, start, group, -1), tree)
+
+        def put_back(whole: Array, played: Array) -> Array:
+            return lax.dynamic_update_slice_in_dim(whole, played, start, -1)
+
+        in_lanes = part((block, game_keys, lane_sequence))
+        when = (checkpoints, first_round, num_windows)
+        played = play_chunk(bandit, record, watch, losses, *in_lanes, *when, window=window)
+        return jax.tree.map(put_back, block, played)
+
+    # Not a constant, lest XLA unroll the loop and round every copy in its own way.
+    num_groups = width // group + (first_round < 0)
+    return lax.fori_loop(0, num_groups, play_group, block)
 
 
 def checkpoint_slots(checkpoints: Array, rounds: Array) -> Array:
