@@ -20,7 +20,7 @@ from sfmab_jax.feed import Feed
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.norms import Norms, begin_measure, measure_chunk, norms_from_rows
 from sfmab_jax.random_bits import game_key
-from sfmab_jax.rounds import Block, begin_block, play_chunk, play_chunk_in_groups
+from sfmab_jax.rounds import Block, begin_block, in_groups, play_chunk
 from sfmab_jax.sizes import games_per_device
 
 __all__ = [
@@ -119,8 +119,17 @@ def _compiled_play(devices: tuple, engine: str) -> Callable:
 
         play = wrap(partial(play_chunk_fused, platform=platform))
         return jax.jit(play, static_argnames=static, donate_argnames=donated)
-    play = play_chunk_in_groups if platform == "cpu" else play_chunk
-    return jit_loop(play, platform, wrap=wrap, static_argnames=static, donate_argnames=donated)
+
+    def wrap_groups(play):
+        return wrap(in_groups(play))
+
+    return jit_loop(
+        play_chunk,
+        platform,
+        wrap=wrap_groups if platform == "cpu" else wrap,
+        static_argnames=static,
+        donate_argnames=donated,
+    )
 
 
 def _sharded(mesh: Mesh, play: Callable) -> Callable:

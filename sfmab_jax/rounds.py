@@ -28,8 +28,8 @@ __all__ = [
     "block_width",
     "checkpoint_slots",
     "group_width",
+    "in_groups",
     "play_chunk",
-    "play_chunk_in_groups",
     "play_game",
     "to_lanes",
 ]
@@ -60,7 +60,7 @@ def block_width(num_arms: int) -> int:
 
 def group_width(num_arms: int) -> int:
     """Lanes of a block that are played side by side on a CPU, by a rule likewise."""
-    return 128 if num_arms <= 64 else 64
+    return 128 if num_arms <= 256 else 64
 
 
 def begin_block(
@@ -144,41 +144,31 @@ def play_chunk(
     return lax.fori_loop(0, num_windows, play_window, block)
 
 
-def play_chunk_in_groups(
-    bandit: Bandit,
-    record: Callable[[BanditState], Any] | None,
-    watch: Watch | None,
-    losses: Array,
-    block: Block,
-    game_keys: Array,
-    lane_sequence: Array,
-    checkpoints: Array,
-    first_round: Array,
-    num_windows: Array,
-    *,
-    window: int,
-) -> Block:
-    """`play_chunk` for one group of lanes after the other, each all the rounds: for a CPU's cache."""
-    width = game_keys.shape[-1]
-    group = min(width, group_width(losses.shape[1]))
+def in_groups(play: Callable[..., Block]) -> Callable[..., Block]:
+    """`play_chunk` for one group of lanes after the other, each all the rounds: for a CPU's cache.
 
-    def play_group(index: Array, block: Block) -> Block:
-        start = index * group
+    ``play`` is `play_chunk`, or compiled from it.
+    """
 
-        def part(tree):
-            return jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, start, group, -1), tree)
+    def play_groups(
+        bandit, record, watch, losses, block, game_keys, lane_sequence, *when, window: int
+    ) -> Block:
+        width = game_keys.shape[-1]
+        group = min(width, group_width(losses.shape[1]))
 
-        def put_back(whole: Array, played: Array) -> Array:
-            return lax.dynamic_update_slice_in_dim(whole, played, start, -1)
+        def split(x: Array) -> Array:
+            return jnp.moveaxis(x.reshape(*x.shape[:-1], -1, group), -2, 0)
 
-        in_lanes = part((block, game_keys, lane_sequence))
-        when = (checkpoints, first_round, num_windows)
-        played = play_chunk(bandit, record, watch, losses, *in_lanes, *when, window=window)
-        return jax.tree.map(put_back, block, played)
+        def join(x: Array) -> Array:
+            return jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], width)
 
-    # Not a constant, lest XLA unroll the loop and round every copy in its own way.
-    num_groups = width // group + (first_round < 0)
-    return lax.fori_loop(0, num_groups, play_group, block)
+        def play_group(in_lanes) -> Block:
+            return play(bandit, record, watch, losses, *in_lanes, *when, window=window)
+
+        groups = jax.tree.map(split, (block, game_keys, lane_sequence))
+        return jax.tree.map(join, lax.map(play_group, groups))
+
+    return play_groups
 
 
 def checkpoint_slots(checkpoints: Array, rounds: Array) -> Array:
