@@ -60,7 +60,7 @@ class Estimation(NamedTuple):
 
     ``estimate(state, play, probabilities, arm, loss)`` gives l~_t; ``init`` and ``update`` as in
     `Sampling`. ``weigh``, with the arguments of ``estimate``, gives l~_t(i_t) alone; a scheme has
-    it if its estimates are 0 on all other arms, which saves time.
+    it if its estimates are 0 on all other arms, which saves time. The two must agree.
     """
 
     init: Callable[..., State]

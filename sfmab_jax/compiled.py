@@ -15,7 +15,7 @@ __all__ = ["in_one_piece", "jit_loop"]
 
 # Held while a program is first called, lest several threads compile it at the same time.
 _COMPILING = threading.Lock()
-_CPU_OPTIONS = (
+_CPU_OPTIONS: tuple[tuple[str, str | bool], ...] = (
     # XLA's library calls for reductions break the fusion of a round.
     ("xla_cpu_experimental_ynn_fusion_type", ""),
     ("xla_cpu_prefer_vector_width", "512"),
@@ -35,12 +35,12 @@ _IN_ONE_PIECE = ELEMENTWISE | frozenset(
 
 
 @cache
-def _compiler_options(platform: str) -> dict[str, str] | None:
+def _compiler_options(platform: str) -> dict[str, str | bool] | None:
     """Those of the options that this XLA knows."""
     return {k: v for k, v in _CPU_OPTIONS if platform == "cpu" and _is_known(k, v)} or None
 
 
-def _is_known(name: str, value: str) -> bool:
+def _is_known(name: str, value: str | bool) -> bool:
     try:
         jax.jit(lambda x: x + 1, compiler_options={name: value}).lower(1.0).compile()
     except Exception:  # an XLA that does not know an option refuses in its own way

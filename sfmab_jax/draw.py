@@ -58,9 +58,10 @@ def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
     total = Sum(*two_sum(*sums[-1]))
     target = _multiply(uniform, total)
     passed = jnp.zeros((), jnp.int32)
-    for running in sums[:-1]:
+    for running in sums:
         passed = passed + _is_behind(running, target)
-    return _once(passed.astype(probabilities.dtype), total).astype(jnp.int32)
+    arm = _once(passed.astype(probabilities.dtype), total).astype(jnp.int32)
+    return jnp.minimum(arm, len(probabilities) - 1)
 
 
 def _draw_of_some(probabilities: Array, uniform: Sum) -> Array:

@@ -18,15 +18,13 @@ from sfmab_jax.certificate import Watch
 from sfmab_jax.compiled import jit_loop
 from sfmab_jax.feed import Feed
 from sfmab_jax.losses import LossSequence
-from sfmab_jax.norms import Norms, begin_measure, measure_chunk, norms_from_rows
 from sfmab_jax.random_bits import game_key
-from sfmab_jax.rounds import Block, begin_block, in_groups, play_chunk
+from sfmab_jax.rounds import Block, begin_block, group_width, play_chunk
 from sfmab_jax.sizes import games_per_device
 
 __all__ = [
     "Games",
     "GamesPlayed",
-    "measure_losses",
     "play_games",
     "sequences_per_vector",
     "window_rounds",
@@ -68,6 +66,13 @@ class Games:
         return self.width * len(self.devices)
 
     @property
+    def group_games(self) -> int:
+        """Games that one call plays."""
+        if self.devices[0].platform != "cpu" or self.engine == "fused":
+            return self.block_games
+        return min(self.width, group_width(self.losses.num_arms)) * len(self.devices)
+
+    @property
     def num_blocks(self) -> int:
         return -(-self.num_games // self.block_games)
 
@@ -102,9 +107,6 @@ def window_rounds(num_arms: int, chunk_rounds: int) -> int:
 _begin_block = jax.jit(
     begin_block, static_argnames=("num_arms", "width", "num_checkpoints", "dtype")
 )
-_begin_measure = jax.jit(
-    begin_measure, static_argnames=("num_arms", "num_sequences", "num_checkpoints", "dtype")
-)
 
 
 @cache
@@ -119,16 +121,8 @@ def _compiled_play(devices: tuple, engine: str) -> Callable:
 
         play = wrap(partial(play_chunk_fused, platform=platform))
         return jax.jit(play, static_argnames=static, donate_argnames=donated)
-
-    def wrap_groups(play):
-        return wrap(in_groups(play))
-
     return jit_loop(
-        play_chunk,
-        platform,
-        wrap=wrap_groups if platform == "cpu" else wrap,
-        static_argnames=static,
-        donate_argnames=donated,
+        play_chunk, platform, wrap=wrap, static_argnames=static, donate_argnames=donated
     )
 
 
@@ -152,11 +146,6 @@ def _sharded(mesh: Mesh, play: Callable) -> Callable:
         )(bandit, record, watch, *in_lanes, *shared)
 
     return sharded_play
-
-
-@cache
-def _compiled_measure(platform: str) -> Callable:
-    return jit_loop(measure_chunk, platform, donate_argnames=("measure",))
 
 
 @jax.jit
@@ -203,19 +192,29 @@ def play_games(
     run = np.arange(sequences_per_vector(games.num_sequences, games.num_seeds, width))
     feed = games.feed(np.minimum(first + run, games.num_sequences - 1).ravel())
     play = _compiled_play(games.devices, games.engine)
-    block: Block = _begin_block(
-        bandit,
-        record,
-        watch,
-        jnp.asarray(1 / games.unit, games.dtype),
-        num_arms=games.losses.num_arms,
-        width=games.block_games,
-        num_checkpoints=len(games.checkpoints),
-        dtype=games.dtype,
-    )
-    seed = jnp.uint32(seed + games.first_seed)
-    game_keys = _game_keys(jax.random.key(games.seed), jnp.uint32(sequence), seed)
-    per_lane = (game_keys, jnp.int32((by_device - first).ravel()))
+    groups = _lanes_of_groups(games)
+    groups = groups[groups.min(axis=1) < num_here]
+    blocks: list[Block] = [
+        _begin_block(
+            bandit,
+            record,
+            watch,
+            jnp.asarray(1 / games.unit, games.dtype),
+            num_arms=games.losses.num_arms,
+            width=games.group_games,
+            num_checkpoints=len(games.checkpoints),
+            dtype=games.dtype,
+        )
+        for _ in groups
+    ]
+    root = jax.random.key(games.seed)
+    per_lane = [
+        (
+            _game_keys(root, jnp.uint32(sequence[g]), jnp.uint32(seed[g] + games.first_seed)),
+            jnp.int32((by_device - first).ravel()[g]),
+        )
+        for g in groups
+    ]
     checkpoints = jnp.int32(games.checkpoints)
     bookmark = Bookmark(
         bookmarks,
@@ -223,27 +222,45 @@ def play_games(
         num_rounds=games.num_rounds,
         num_games=num_here,
     )
-    block, start = bookmark.find(block, feed)
+    blocks, start = bookmark.find(blocks, feed)
     for first_round, num_windows in games.chunks(start):
         if stop.is_set():
             return None
         losses = feed.chunk(first_round)
         when = (checkpoints, jnp.int32(first_round), jnp.int32(num_windows))
-        block = play(bandit, record, watch, losses, block, *per_lane, *when, window=games.window)
-        jax.block_until_ready(block)
+        blocks = [
+            play(bandit, record, watch, losses, block, *own, *when, window=games.window)
+            for block, own in zip(blocks, per_lane, strict=True)
+        ]
+        jax.block_until_ready(blocks)
         advance(min(games.chunk_rounds, games.num_rounds - first_round + 1) * num_here)
-        bookmark.keep(first_round - 1 + games.chunk_rounds, block, feed)
-    totals = np.asarray(block.totals)[:-1, :, :num_here].astype(np.float64) * games.unit
+        bookmark.keep(first_round - 1 + games.chunk_rounds, blocks, feed)
+    order = np.argsort(groups, axis=None)[:num_here]
+
+    def of_games(*leaves: Array) -> np.ndarray:
+        """Rows of the groups [C + 1, ..., lanes] -> [C, ..., games]."""
+        return np.concatenate([np.asarray(leaf)[:-1] for leaf in leaves], axis=-1)[..., order]
+
+    totals = of_games(*(block.totals for block in blocks)).astype(np.float64) * games.unit
     realised, realised_error, advantage, advantage_error = np.moveaxis(totals, 1, 0)
     realised = (realised + realised_error).T
     expected = realised + (advantage + advantage_error).T
     records = jax.tree.map(
-        lambda leaf: np.moveaxis(np.asarray(leaf)[:-1, ..., :num_here], -1, 0), block.records
+        lambda *leaves: np.moveaxis(of_games(*leaves), -1, 0), *(block.records for block in blocks)
     )
     watched = None
     if watch is not None:
-        watched = np.asarray(block.watch_rows)[:-1, :, :num_here].transpose(2, 0, 1)
+        watched = of_games(*(block.watch_rows for block in blocks)).transpose(2, 0, 1)
     return GamesPlayed(realised, expected, records, watched)
+
+
+def _lanes_of_groups(games: Games) -> np.ndarray:
+    """Which lanes of a block each call plays, [groups, lanes]: as many of every device."""
+    num_devices = len(games.devices)
+    by_device = np.arange(games.block_games).reshape(
+        num_devices, -1, games.group_games // num_devices
+    )
+    return by_device.swapaxes(0, 1).reshape(-1, games.group_games)
 
 
 def sequences_per_vector(num_sequences: int, num_seeds: int, width: int) -> int:
@@ -252,35 +269,3 @@ def sequences_per_vector(num_sequences: int, num_seeds: int, width: int) -> int:
         return 1
     most = min(num_sequences, (width - 1) // num_seeds + 2)
     return 1 << (most - 1).bit_length()
-
-
-def measure_losses(
-    games: Games, stop: threading.Event, *, bookmarks: Bookmarks | None = None
-) -> Norms | None:
-    """The norms of all sequences at the checkpoints; None if stopped."""
-    num_arms = games.losses.num_arms
-    measure_rounds = _compiled_measure(games.devices[0].platform)
-    block = min(games.width, 1 << (games.num_sequences - 1).bit_length())
-    rows = []
-    for start in range(0, games.num_sequences, block):
-        feed = games.feed(np.minimum(start + np.arange(block), games.num_sequences - 1))
-        measure = _begin_measure(
-            num_arms=num_arms,
-            num_sequences=block,
-            num_checkpoints=len(games.checkpoints),
-            dtype=games.dtype,
-        )
-        bookmark = Bookmark(bookmarks, f"norms_{start}_{block}", num_rounds=games.num_rounds)
-        measure, next_round = bookmark.find(measure, feed)
-        for first_round, _ in games.chunks(next_round):
-            if stop.is_set():
-                return None
-            losses = feed.chunk(first_round)
-            measure = measure_rounds(
-                losses, measure, jnp.int32(games.checkpoints), jnp.int32(first_round)
-            )
-            jax.block_until_ready(measure)
-            bookmark.keep(first_round - 1 + games.chunk_rounds, measure, feed)
-        rows.append(np.asarray(measure.rows)[:-1])
-    together = np.concatenate(rows, axis=-1)[..., : games.num_sequences]
-    return norms_from_rows(together, num_arms, games.checkpoints, games.unit)

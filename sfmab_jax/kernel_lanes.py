@@ -176,8 +176,10 @@ def _cond(eqn, values, flags, width: int, platform: str) -> list[Value]:
     for number, branch in enumerate(eqn.params["branches"]):
         tape = tape_of_jaxpr(branch.jaxpr)
         made = run_tape(tape, dict(zip(tape.inputs, given, strict=True)), width, platform)
-        results = results and [
-            jnp.where(jnp.broadcast_to(index == number, new.shape), new, old)
-            for new, old in zip(made, results, strict=True)
-        ] or made
+        if results:
+            made = [
+                jnp.where(jnp.broadcast_to(index == number, new.shape), new, old)
+                for new, old in zip(made, results, strict=True)
+            ]
+        results = made
     return [(value, True) for value in results]

@@ -227,7 +227,7 @@ def _cond(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     results = [jnp.zeros((*var.aval.shape, width), var.aval.dtype) for var in eqn.outvars]
     for number, branch in enumerate(branches):
         takes_it = index.astype(jnp.int32) == number
-        made = lax.cond(_in_any_lane(takes_it), branch, lambda: results)
+        made = lax.cond(_in_any_lane(takes_it), branch, partial(list, results))
         results = [
             jnp.where(_broadcast(takes_it, True, shape, width), new, old)
             for new, old, shape in zip(made, results, shapes)

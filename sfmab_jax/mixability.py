@@ -91,6 +91,7 @@ def gap_of_arm(
     """
     largest = jnp.maximum(jnp.abs(lax.stop_gradient(loss)), jnp.finfo(loss.dtype).tiny)
     rate = jnp.minimum(learning_rate, 1e30 / largest)
+    assert potential.stability_on_arm is not None
     stability = potential.stability_on_arm(play, arm, rate * loss)
     return stability.value / rate, stability
 
@@ -102,6 +103,8 @@ def entropy_stability(play: Array, dual_loss: Array) -> Array:
     alive = play > 0
     moved = jnp.where(alive, dual_loss - jnp.log(jnp.where(alive, play, 1)), jnp.inf)
     offsets = jnp.where(alive, dual_loss - pick(dual_loss, _leader(moved)), 0)
+    # Scores of 1e8 are near-equal up to hundreds, where exp would overflow.
+    offsets = offsets - jnp.minimum(jnp.min(offsets) + 60, 0)
     change = arm_sum(play * jnp.expm1(-offsets))
     mass = arm_sum(play * jnp.exp(-offsets))
     # Each logarithm is kept from the other's arguments, where its derivative may be infinite.

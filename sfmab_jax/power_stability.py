@@ -1,9 +1,9 @@
 """The stability term of the potentials that are powers: the log barrier and the Tsallis family.
 
-psi(u) = (-u / c)^(-r), the log barrier with r = c = 1. With w = 1 / |psi^{-1}(p)|, a shift e moves p
-to q = p (1 + z)^(-r), z = w (y + e), and sum(q) = sum(p) is solved for e by Newton's method.
+psi(u) = (-u / c)^(-r), the log barrier with r = c = 1. With w = 1 / |psi^{-1}(p)|, a shift e moves
+p to q = p (1 + z)^(-r), z = w (y + e), and sum(q) = sum(p) is solved for e by Newton's method.
 Where an arm rises so far that 1 + z would cancel, the unknown is 1 / w(q) of the leader of q
-instead. Both read 1 + z = origin + w (base + v), so one iteration serves both.
+instead.
 """
 
 from collections.abc import Callable

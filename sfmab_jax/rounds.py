@@ -28,7 +28,6 @@ __all__ = [
     "block_width",
     "checkpoint_slots",
     "group_width",
-    "in_groups",
     "play_chunk",
     "play_game",
     "to_lanes",
@@ -48,7 +47,7 @@ class Block(NamedTuple):
 
 
 def block_width(num_arms: int) -> int:
-    """Games in a block: as many as keep the state near the cores, from 64 to 512.
+    """Games in a block, for which losses are made once: from 64 to 512.
 
     Above 16,384 arms 32, for the memory. A rule on the number of arms alone, so that it cannot
     differ between two runs of one game.
@@ -59,7 +58,7 @@ def block_width(num_arms: int) -> int:
 
 
 def group_width(num_arms: int) -> int:
-    """Lanes of a block that are played side by side on a CPU, by a rule likewise."""
+    """Games of a block that one call plays on a CPU: as many as stay in its cache."""
     return 128 if num_arms <= 256 else 64
 
 
@@ -142,33 +141,6 @@ def play_chunk(
         return lax.scan(step, block, (rounds, slots, due, to_lanes(here, lane_sequence)))[0]
 
     return lax.fori_loop(0, num_windows, play_window, block)
-
-
-def in_groups(play: Callable[..., Block]) -> Callable[..., Block]:
-    """`play_chunk` for one group of lanes after the other, each all the rounds: for a CPU's cache.
-
-    ``play`` is `play_chunk`, or compiled from it.
-    """
-
-    def play_groups(
-        bandit, record, watch, losses, block, game_keys, lane_sequence, *when, window: int
-    ) -> Block:
-        width = game_keys.shape[-1]
-        group = min(width, group_width(losses.shape[1]))
-
-        def split(x: Array) -> Array:
-            return jnp.moveaxis(x.reshape(*x.shape[:-1], -1, group), -2, 0)
-
-        def join(x: Array) -> Array:
-            return jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], width)
-
-        def play_group(in_lanes) -> Block:
-            return play(bandit, record, watch, losses, *in_lanes, *when, window=window)
-
-        groups = jax.tree.map(split, (block, game_keys, lane_sequence))
-        return jax.tree.map(join, lax.map(play_group, groups))
-
-    return play_groups
 
 
 def checkpoint_slots(checkpoints: Array, rounds: Array) -> Array:

@@ -14,9 +14,10 @@ from sfmab_jax.base import Bandit, BanditState, feedback_of, with_static_functio
 from sfmab_jax.bookmarks import Bookmarks
 from sfmab_jax.certificate import Certificate, certificate_from_rows, watch
 from sfmab_jax.checks import check_integer
-from sfmab_jax.engine import Games, measure_losses, play_games
+from sfmab_jax.engine import Games, play_games
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.losses.base import MOST_ROUNDS
+from sfmab_jax.measuring import measure_losses
 from sfmab_jax.norms import warn_of_what_is_not_finite
 from sfmab_jax.progress import Progress
 from sfmab_jax.results import Result, Results
