@@ -38,7 +38,10 @@ def check_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> N
             f"strategy {name!r} has probabilities of shape {list(shape)}; give [{num_arms}]"
         )
     later = jax.eval_shape(
-        lambda s, l, i: bandit.update(s, i, bandit.feedback(l, i)), state, losses, arm
+        lambda s, arm, losses: bandit.update(s, arm, bandit.feedback(losses, arm)),
+        state,
+        arm,
+        losses,
     )
     if jax.tree.structure(state) != jax.tree.structure(later):
         raise ValueError(

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sfmab_jax.options import check_picture, choices, count_option, save_picture
+from sfmab_jax.options import check_picture, choice, count_option, save_picture
 
 __all__ = ["LOSSES_EPILOG", "losses"]
 
@@ -20,6 +20,20 @@ Examples:
 
 `sfmab losses switching --arms 5 --rounds 20000 --plot` also draws it to losses.png.
 """
+
+# The fields of `sf.Hardness` in words.
+_MEASURES = {
+    "l_1": "sum of |l_t(i)| over rounds and arms",
+    "l_2": "sum of l_t(i)^2 over rounds and arms",
+    "l_inf": "largest |l_t(i)|",
+    "s_inf": "largest |total loss| of an arm",
+    "small_loss": "L*, total loss of the best arm",
+    "variance": "sum of squared distances to the mean",
+    "path_length": "sum of max_i |l_t(i) - l_{t-1}(i)|",
+    "effective_range": "largest max_i l_t(i) - min_i l_t(i)",
+    "sparsity": "most arms with a loss in one round",
+    "tail_index": "Hill's: P(|l| > x) falls like x^-index",
+}
 
 
 def losses(
@@ -35,21 +49,23 @@ def losses(
     import sfmab_jax as sf
     from sfmab_jax.base import told_rounds
 
-    ((_, make),) = choices("losses", name, sf.losses.LOSSES).items()
+    make = choice("losses", name, sf.losses.LOSSES)
     if plot:
         check_picture(output)
     sequence = make(num_arms=arms, scale=scale, **told_rounds(make, rounds))
     measured = sf.hardness(sequence, num_rounds=rounds, seed=seed)
-    print(f"{name}: {inspect.getdoc(make)}\n")
+    text, _, _ = inspect.cleandoc(make.__doc__ or "").partition(">>>")  # without the doctest
+    print(f"{name}: {text.strip()}\n")
     table = Table(
         title=f"{name}, {arms} arms, {rounds:,} rounds, seed {seed}",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
     )
-    table.add_column("measure")
-    table.add_column("", justify="right")
+    table.add_column("measure", no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("what it is")
     for label, values in measured._asdict().items():
-        table.add_row(label.replace("_", " "), f"{values[0]:.6g}")
+        table.add_row(label, f"{values[0]:.6g}", _MEASURES[label])
     Console().print(table)
     if plot:
         save_picture(sf.plotting.losses(sequence, num_rounds=rounds, seed=seed), output)
