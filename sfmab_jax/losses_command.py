@@ -1,6 +1,7 @@
 """`sfmab losses`: one family described, measured and drawn."""
 
 import inspect
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -20,20 +21,6 @@ Examples:
 
 `sfmab losses switching --arms 5 --rounds 20000 --plot` also draws it to losses.png.
 """
-
-# The fields of `sf.Hardness` in words.
-_MEASURES = {
-    "l_1": "sum of |l_t(i)| over rounds and arms",
-    "l_2": "sum of l_t(i)^2 over rounds and arms",
-    "l_inf": "largest |l_t(i)|",
-    "s_inf": "largest |total loss| of an arm",
-    "small_loss": "L*, total loss of the best arm",
-    "variance": "sum of squared distances to the mean",
-    "path_length": "sum of max_i |l_t(i) - l_{t-1}(i)|",
-    "effective_range": "largest max_i l_t(i) - min_i l_t(i)",
-    "sparsity": "most arms with a loss in one round",
-    "tail_index": "Hill's: P(|l| > x) falls like x^-index",
-}
 
 
 def losses(
@@ -64,8 +51,9 @@ def losses(
     table.add_column("measure", no_wrap=True)
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("what it is")
+    explained = dict(re.findall(r"(?m)^ +(\w+): (.*)\.$", sf.Hardness.__doc__ or ""))
     for label, values in measured._asdict().items():
-        table.add_row(label, f"{values[0]:.6g}", _MEASURES[label])
+        table.add_row(label, f"{values[0]:.6g}", explained[label])
     Console().print(table)
     if plot:
         save_picture(sf.plotting.losses(sequence, num_rounds=rounds, seed=seed), output)

@@ -48,6 +48,11 @@ def regret(
 
     Returns:
       The axes; ``axes.figure.savefig(path)`` writes the picture.
+
+    >>> import sfmab_jax as sf
+    >>> result = sf.simulate(sf.strategies.uniform(), [[1.0, 0.0], [0.0, 0.5]], num_seeds=4)
+    >>> print(regret({"uniform": result}).get_ylabel())
+    regret (mean, 95% interval)
     """
     import matplotlib.pyplot as plt
 
