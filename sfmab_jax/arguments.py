@@ -43,10 +43,12 @@ def check_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> N
         arm,
         losses,
     )
-    if jax.tree.structure(state) != jax.tree.structure(later):
+    given: Any = jax.tree.structure(state)
+    returned: Any = jax.tree.structure(later)
+    if given != returned:
         raise ValueError(
-            f"strategy {name!r}: update returns {jax.tree.structure(later)}, not the structure of "
-            f"init, {jax.tree.structure(state)}; return the same"
+            f"strategy {name!r}: update returns {returned}, not the structure of init, {given}; "
+            "return the same"
         )
     for (path, before), after in zip(jax.tree.leaves_with_path(state), jax.tree.leaves(later)):
         if (before.shape, before.dtype) != (after.shape, after.dtype) and not before.weak_type:

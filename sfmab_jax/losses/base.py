@@ -198,10 +198,10 @@ def as_loss_sequence(losses: Any) -> LossSequence:
 def _check_shapes(losses: LossSequence) -> None:
     """Fewer losses than arms would be filled up with zeros, silently."""
 
-    def first_round(key: Array) -> Array:
-        return losses.next(losses.init(key), key, np.int32(1))[1]  # type: ignore[misc]
-
-    loss = jax.eval_shape(first_round, jax.eval_shape(jax.random.key, 0))
+    init: Any = losses.init
+    following: Any = losses.next
+    key = jax.eval_shape(jax.random.key, 0)
+    _, loss = jax.eval_shape(lambda key: following(init(key), key, np.int32(1)), key)
     if loss.shape != (losses.num_arms,):
         raise ValueError(
             f"{losses.name} returns losses of shape {list(loss.shape)}; num_arms is "
