@@ -46,7 +46,7 @@ def test_parts_have_their_places(parts, named):
 )
 def test_own_parts_keep_their_shapes_and_types(part, named):
     # Probabilities of the wrong shape do not reach the estimate of this bandit.
-    estimation = E._replace(estimate=lambda s, play, p, arm, loss: jnp.zeros_like(play))
+    estimation = sf.Estimation(E.init, lambda s, play, p, arm, loss: jnp.zeros_like(play), E.update)
     with pytest.raises(ValueError, match=named):
         sf.simulate({"mine": sf.compose(part, estimation, F)}, FAMILY, num_rounds=4)
 
