@@ -3,10 +3,23 @@
     import sfmab_jax as sf
 
     result = sf.simulate(sf.strategies.scale_free(), sf.losses.sparse(), num_seeds=1000)
-    print(result.mean()[0, -1], result.interval(0.95))
+    print(result)  # its parts: result.mean(), .interval(0.95), .quantiles([0.9]), .plot()
 
-A strategy is a sampling scheme S, an estimation scheme E and a full-information strategy F:
-see `compose`, and the modules `sampling`, `estimation` and `full_information`.
+A strategy is a sampling scheme S, an estimation scheme E and a full-information strategy F, put
+together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of each:
+
+    play            simulate -> Result or Results; load reads what they save
+    strategies      scale_free, exp3_ix, tsallis_inf, ...; STRATEGIES has all
+    losses          bernoulli, sparse, switching, ...; LOSSES has all; scaled and others change
+                    them; from_function, from_array and from_file make your own
+    parts           sampling (S), estimation (E), full_information (F), potentials, compose
+    types of parts  Sampling, Estimation, FullInformation, Round, Bandit, BanditState
+    mathematics     normalizer, distribution, mixability_gap, draw_arm
+    measures        hardness -> Hardness; Norms of the losses, which bounds are stated in
+    theory          bounds of Algorithm 1; theory: certificates, claims, textbook bounds, figures
+    worst cases     worst_case -> WorstCase, tune -> Tuned, exact_gradient; constraints, objectives
+    studies         load_study reads what ``sfmab study run`` wrote
+    pictures        plotting, or result.plot()
 """
 
 from sfmab_jax import (
@@ -40,7 +53,7 @@ from sfmab_jax.worst_case import (
     worst_case,
 )
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "Bandit",

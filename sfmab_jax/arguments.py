@@ -8,7 +8,7 @@ import numpy as np
 
 from sfmab_jax.base import Bandit, BanditState
 
-__all__ = ["check_parameters", "check_record", "check_switches"]
+__all__ = ["check_parameters", "check_record", "check_shapes", "check_switches"]
 
 
 def check_parameters(name: str, bandit: Bandit, dtype: np.dtype) -> None:
@@ -25,6 +25,37 @@ def check_parameters(name: str, bandit: Bandit, dtype: np.dtype) -> None:
             raise ValueError(
                 f"strategy {name!r} has a parameter {leaf!r}, not a number in {dtype.name}; "
                 "give another"
+            )
+
+
+def check_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> None:
+    """Refuses a strategy whose p'_t is not [n], or whose state does not keep its types."""
+    arm, losses = jax.ShapeDtypeStruct((), np.int32), jax.ShapeDtypeStruct((num_arms,), dtype)
+    state = jax.eval_shape(lambda: bandit.init(num_arms, dtype))
+    shape = jax.eval_shape(bandit.probabilities, state).shape
+    if shape != (num_arms,):
+        raise ValueError(
+            f"strategy {name!r} has probabilities of shape {list(shape)}; give [{num_arms}]"
+        )
+    later = jax.eval_shape(
+        lambda s, arm, losses: bandit.update(s, arm, bandit.feedback(losses, arm)),
+        state,
+        arm,
+        losses,
+    )
+    given: Any = jax.tree.structure(state)
+    returned: Any = jax.tree.structure(later)
+    if given != returned:
+        raise ValueError(
+            f"strategy {name!r}: update returns {returned}, not the structure of init, {given}; "
+            "return the same"
+        )
+    for (path, before), after in zip(jax.tree.leaves_with_path(state), jax.tree.leaves(later)):
+        if (before.shape, before.dtype) != (after.shape, after.dtype) and not before.weak_type:
+            raise ValueError(
+                f"strategy {name!r}: update makes state{jax.tree_util.keystr(path)} "
+                f"{after.dtype}{list(after.shape)} of {before.dtype}{list(before.shape)}; "
+                "keep its type and shape"
             )
 
 

@@ -33,21 +33,42 @@ State = Any
 
 
 class Round(NamedTuple):
-    """What is known after round t; handed to the update of every part."""
+    """What is known after round t; handed to the update of every part.
 
-    play: Array  # p_t       [n]  from the full-information strategy
-    probabilities: Array  # p'_t      [n]  from the sampling scheme
-    arm: Array  # i_t       []   int32
-    loss: Array  # l_t(i_t)  []
-    estimate: Array  # l~_t      [n]  from the estimation scheme
-    weighted: Array | None = None  # l~_t(i_t) [] if l~_t is 0 on all other arms, or not known
+    Attributes:
+      play: p_t [n], from the full-information strategy.
+      probabilities: p'_t [n], from the sampling scheme.
+      arm: i_t [], int32.
+      loss: l_t(i_t) [].
+      estimate: l~_t [n], from the estimation scheme.
+      weighted: l~_t(i_t) [] if l~_t is 0 on all other arms; None if that is not known.
+    """
+
+    play: Array
+    probabilities: Array
+    arm: Array
+    loss: Array
+    estimate: Array
+    weighted: Array | None = None
 
 
 class Sampling(NamedTuple):
-    """S: makes p'_t, the law of the arm, from p_t.
+    """S: makes p'_t [n], the law of the arm, from p_t [n]. Section 2, "Sampling Scheme".
 
-    ``init(num_arms, dtype, loss_unit)`` gives the state; ``probabilities(state, play)`` gives
-    p'_t; ``update(state, round)`` gives the next state.
+    ``init(num_arms, dtype, loss_unit)`` gives the state, any pytree of arrays, whose types and
+    shapes ``update`` keeps; ``loss_unit`` is explained in `Bandit`. ``probabilities(state, play)``
+    gives p'_t. ``update(state, round)`` gives the next state, see `Round`.
+
+    A scheme that explores with gamma_t = 1 / (2 + t):
+
+    >>> import jax.numpy as jnp
+    >>> mine = Sampling(
+    ...     init=lambda num_arms, dtype, loss_unit: jnp.zeros((), dtype),
+    ...     probabilities=lambda t, play: play + (1 / play.size - play) / (2 + t),
+    ...     update=lambda t, seen: t + 1,
+    ... )
+    >>> print(mine.probabilities(jnp.float32(0), jnp.array([1.0, 0.0], jnp.float32)))
+    [0.75 0.25]
     """
 
     init: Callable[..., State]
@@ -56,11 +77,12 @@ class Sampling(NamedTuple):
 
 
 class Estimation(NamedTuple):
-    """E: makes l~_t, an estimate of the whole loss vector, from the one loss seen.
+    """E: makes l~_t [n], an estimate of all losses, from the one seen. Section 2.
 
-    ``estimate(state, play, probabilities, arm, loss)`` gives l~_t; ``init`` and ``update`` as in
-    `Sampling`. ``weigh``, with the arguments of ``estimate``, gives l~_t(i_t) alone; a scheme has
-    it if its estimates are 0 on all other arms, which saves time. The two must agree.
+    ``estimate(state, play [n], probabilities [n], arm [], loss [])`` gives l~_t; ``init`` and
+    ``update`` as in `Sampling`. ``weigh``, with the arguments of ``estimate``, gives l~_t(i_t)
+    alone; a scheme has it if its estimates are 0 on all other arms, which saves time. The two
+    must agree.
     """
 
     init: Callable[..., State]
@@ -70,7 +92,7 @@ class Estimation(NamedTuple):
 
 
 class FullInformation(NamedTuple):
-    """F: makes the next point of the simplex from the estimates so far.
+    """F: makes p_{t+1} [n], a point of the simplex, from the estimates so far. Section 2.
 
     The state has a field ``play``, which is p_{t+1} after round t; ``init`` and ``update`` as in
     `Sampling`.
@@ -81,7 +103,7 @@ class FullInformation(NamedTuple):
 
 
 class BanditState(NamedTuple):
-    """The states of the three parts."""
+    """The states of the three parts: ``sampling``, ``estimation`` and ``full_information``."""
 
     sampling: State
     estimation: State

@@ -1,4 +1,4 @@
-"""The command line: `sfmab run`, `study`, `plan`, `losses`, `verify`, `bench` and `list`."""
+"""The command line: `sfmab run`, `list`, `losses`, `study`, `plan`, `verify` and more."""
 
 import sys
 from typing import Annotated, Any
@@ -23,19 +23,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-app.add_typer(study_app)
-app.command(epilog=RUN_EPILOG)(run)
-app.command()(plan)
-app.command(epilog=LOSSES_EPILOG)(losses)
-add_worst_case(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from sfmab_jax import __version__
+
+        print(__version__)
+        raise typer.Exit
 
 
 @app.callback()
-def _commands() -> None:
+def _commands(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
     """Study scale-free adversarial bandits: simulate strategies and compare their regret."""
 
 
-@app.command()
 def verify(
     effort: Annotated[int, count_option("Multiplies the inputs tried.")] = 4,
     quick: Annotated[bool, typer.Option("--quick", help="Under 30 s: effort 1, float32.")] = False,
@@ -46,7 +53,8 @@ def verify(
 ) -> None:
     """Tries every claim of the paper on numbers; exit code 1 if one fails. A self-test, too."""
     wanted = ("float32" if quick else "both") if dtype is None else dtype
-    configure("float64" if wanted == "both" else wanted, None)
+    if wanted not in ("float32", "float64", "both"):
+        raise ValueError(f"--dtype is {wanted!r}; choose float32, float64 or both")
     # Both sides of a claim are compared in float64, whatever precision computes them.
     configure("float64", None)
     from sfmab_jax.theory import verify as verification
@@ -61,7 +69,6 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command()
 def bench(
     arms: Annotated[int, count_option("Number of arms n.")] = 10,
     rounds: Annotated[int, count_option("Number of rounds T.")] = 1000,
@@ -74,7 +81,6 @@ def bench(
     print(benchmark.report(arms, benchmark.short_form(arms, rounds, seeds, repeats)))
 
 
-@app.command("list")
 def list_(
     what: Annotated[str, typer.Argument(help="strategies, losses or all.")] = "all",
 ) -> None:
@@ -93,6 +99,17 @@ def list_(
             width = max(map(len, members))
             for name, factory in members.items():
                 print(f"  {name:<{width}} {(factory.__doc__ or '').splitlines()[0]}")
+
+
+# In the order of the help: first what a newcomer runs first.
+app.command(epilog=RUN_EPILOG)(run)
+app.command("list")(list_)
+app.command(epilog=LOSSES_EPILOG)(losses)
+app.add_typer(study_app)
+app.command()(plan)
+app.command()(verify)
+add_worst_case(app)
+app.command()(bench)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -42,6 +42,14 @@ def compose(
     >>> [f"{p:.3f}" for p in bandit.probabilities(state)]
     ['0.362', '0.277', '0.362']
     """
+    for part, kind in zip(
+        (sampling, estimation, full_information), (Sampling, Estimation, FullInformation)
+    ):
+        if not isinstance(part, kind):
+            raise ValueError(
+                f"{part!r} is no {kind.__name__}; give compose(S, E, F) a sampling scheme, an "
+                "estimation scheme and a full-information strategy, as sf.sampling.adaptive()"
+            )
     parts = with_static_functions((sampling, estimation, full_information))
     return Bandit(
         init=Partial(_init, parts),

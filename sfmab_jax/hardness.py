@@ -21,18 +21,30 @@ class Hardness(NamedTuple):
     """Measures of K loss sequences over T rounds, each float64 [K].
 
     The norms of Theorem 1 of the paper first, then what other bounds depend on.
+
+    Attributes:
+      l_1: sum_t ||l_t||_1.
+      l_2: sum_t ||l_t||_2^2.
+      l_inf: max_t ||l_t||_inf.
+      s_inf: max_i |sum_t l_t(i)|.
+      small_loss: L* = min_i sum_t l_t(i).
+      variance: Q = sum_t ||l_t - mean_s l_s||_2^2.
+      path_length: sum_{t>=2} ||l_t - l_{t-1}||_inf.
+      effective_range: max_t (max_i l_t(i) - min_i l_t(i)).
+      sparsity: max_t, the number of arms with l_t(i) != 0.
+      tail_index: Hill's estimate, P(|l| > x) falls like x^-index.
     """
 
-    l_1: np.ndarray  # sum_t ||l_t||_1
-    l_2: np.ndarray  # sum_t ||l_t||_2^2
-    l_inf: np.ndarray  # max_t ||l_t||_inf
-    s_inf: np.ndarray  # max_i |sum_t l_t(i)|
-    small_loss: np.ndarray  # L* = min_i sum_t l_t(i)
-    variance: np.ndarray  # Q = sum_t ||l_t - mean_s l_s||_2^2
-    path_length: np.ndarray  # sum_{t>=2} ||l_t - l_{t-1}||_inf
-    effective_range: np.ndarray  # max_t (max_i l_t(i) - min_i l_t(i))
-    sparsity: np.ndarray  # max_t, the number of arms with l_t(i) != 0
-    tail_index: np.ndarray  # Hill's estimate: P(|l| > x) falls like x^-index
+    l_1: np.ndarray
+    l_2: np.ndarray
+    l_inf: np.ndarray
+    s_inf: np.ndarray
+    small_loss: np.ndarray
+    variance: np.ndarray
+    path_length: np.ndarray
+    effective_range: np.ndarray
+    sparsity: np.ndarray
+    tail_index: np.ndarray
 
 
 def hardness(

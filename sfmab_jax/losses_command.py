@@ -1,6 +1,7 @@
 """`sfmab losses`: one family described, measured and drawn."""
 
 import inspect
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sfmab_jax.options import check_picture, choices, count_option, save_picture
+from sfmab_jax.options import check_picture, choice, count_option, save_picture
 
 __all__ = ["LOSSES_EPILOG", "losses"]
 
@@ -35,21 +36,24 @@ def losses(
     import sfmab_jax as sf
     from sfmab_jax.base import told_rounds
 
-    ((_, make),) = choices("losses", name, sf.losses.LOSSES).items()
+    make = choice("losses", name, sf.losses.LOSSES)
     if plot:
         check_picture(output)
     sequence = make(num_arms=arms, scale=scale, **told_rounds(make, rounds))
     measured = sf.hardness(sequence, num_rounds=rounds, seed=seed)
-    print(f"{name}: {inspect.getdoc(make)}\n")
+    text, _, _ = inspect.cleandoc(make.__doc__ or "").partition(">>>")  # without the doctest
+    print(f"{name}: {text.strip()}\n")
     table = Table(
         title=f"{name}, {arms} arms, {rounds:,} rounds, seed {seed}",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
     )
-    table.add_column("measure")
-    table.add_column("", justify="right")
+    table.add_column("measure", no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("what it is")
+    explained = dict(re.findall(r"(?m)^ +(\w+): (.*)\.$", sf.Hardness.__doc__ or ""))
     for label, values in measured._asdict().items():
-        table.add_row(label.replace("_", " "), f"{values[0]:.6g}")
+        table.add_row(label, f"{values[0]:.6g}", explained[label])
     Console().print(table)
     if plot:
         save_picture(sf.plotting.losses(sequence, num_rounds=rounds, seed=seed), output)

@@ -1,4 +1,4 @@
-"""Runs the measurement of loss sequences, chunk after chunk of rounds: compilation and bookmarks."""
+"""Runs the measurement of loss sequences, chunk after chunk: compilation and bookmarks."""
 
 import threading
 from collections.abc import Callable

@@ -27,16 +27,26 @@ class Norms(NamedTuple):
 
     As in Theorem 1 of the paper, with S_i = sum_{t <= tau} l_t(i). NumPy float64 [K, C], in the
     losses' own units.
+
+    Attributes:
+      num_arms: n.
+      rounds: tau [C].
+      l_1: sum_t ||l_t||_1.
+      l_2: sum_t ||l_t||_2^2.
+      l_inf: max_t ||l_t||_inf.
+      s_inf: max_i |S_i|.
+      best: min_i S_i, the total loss of the best fixed arm.
+      mean: mean_i S_i, the total loss of uniform play.
     """
 
     num_arms: int
-    rounds: np.ndarray  # tau  [C]
-    l_1: np.ndarray  # sum_t ||l_t||_1
-    l_2: np.ndarray  # sum_t ||l_t||_2^2
-    l_inf: np.ndarray  # max_t ||l_t||_inf
-    s_inf: np.ndarray  # max_i |S_i|
-    best: np.ndarray  # min_i S_i, the total loss of the best fixed arm
-    mean: np.ndarray  # mean_i S_i, the total loss of uniform play
+    rounds: np.ndarray
+    l_1: np.ndarray
+    l_2: np.ndarray
+    l_inf: np.ndarray
+    s_inf: np.ndarray
+    best: np.ndarray
+    mean: np.ndarray
 
 
 class Measure(NamedTuple):

@@ -9,6 +9,7 @@ import typer
 
 __all__ = [
     "check_picture",
+    "choice",
     "choices",
     "configure",
     "count_option",
@@ -24,7 +25,7 @@ def integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not an integer") from None
+        raise typer.BadParameter(f"{text!r} is not an integer; write it in digits") from None
 
 
 def count_option(help_text: str) -> Any:
@@ -54,14 +55,16 @@ def split_names(option: str, text: str) -> list[str]:
 
 
 def choices(option: str, text: str, known: Mapping[str, Any]) -> dict[str, Any]:
-    chosen = {}
-    for name in split_names(option, text):
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
-            raise ValueError(f"--{option} has no {name!r}; {hint}")
-        chosen[name] = known[name]
-    return chosen
+    """Of the names separated by commas."""
+    return {name: choice(f"--{option}", name, known) for name in split_names(option, text)}
+
+
+def choice(whose: str, name: str, known: Mapping[str, Any]) -> Any:
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+        raise ValueError(f"{whose}: there is no {name!r}; {hint}")
+    return known[name]
 
 
 def number(option: str, text: str) -> float:

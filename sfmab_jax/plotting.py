@@ -48,6 +48,11 @@ def regret(
 
     Returns:
       The axes; ``axes.figure.savefig(path)`` writes the picture.
+
+    >>> import sfmab_jax as sf
+    >>> result = sf.simulate(sf.strategies.uniform(), [[1.0, 0.0], [0.0, 0.5]], num_seeds=4)
+    >>> print(regret({"uniform": result}).get_ylabel())
+    regret (mean, 95% interval)
     """
     import matplotlib.pyplot as plt
 
@@ -118,6 +123,12 @@ def grid(cells: "Mapping[tuple[str, str], Mapping[str, Result]]"):
         axes.label_outer()
     for row in panels:
         row[0].set_ylabel("regret / scale")
+    result = next(iter(next(iter(cells.values())).values()))
+    figure.supxlabel(
+        f"{result.norms.num_arms} arms; means over {result.regret.shape[1]:,} games, bands: their "
+        "95% intervals",
+        fontsize=9,
+    )
     handles, labels = panels[0][0].get_legend_handles_labels()
     # As many columns as fit: a letter is about 0.08 inches wide.
     columns = max(1, int(width / (0.08 * max(map(len, labels)) + 0.7)))
@@ -166,7 +177,8 @@ def losses(sequence: "LossSequence", *, num_rounds: int, seed: int = 0, num_colu
         norm=norm,
         extent=(0.5, num_rounds + 0.5, sequence.num_arms - 0.5, -0.5),
     )
-    figure.colorbar(picture, ax=above, label="loss", ticks=ticks)
+    label = "loss" if columns == num_rounds else f"loss, mean of {num_rounds / columns:.3g} rounds"
+    figure.colorbar(picture, ax=above, label=label, ticks=ticks, pad=0.01)
     above.set_ylabel("arm")
     above.yaxis.get_major_locator().set_params(integer=True)
     above.set_title(f"{sequence.name}, {sequence.num_arms} arms")
@@ -177,5 +189,5 @@ def losses(sequence: "LossSequence", *, num_rounds: int, seed: int = 0, num_colu
     below.axhline(0, color="0.5", lw=0.5)
     below.set_xlabel("round")
     below.set_ylabel("total loss less the arms' mean")
-    below.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+    figure.legend(loc="outside lower center", ncols=len(LINE_STYLES), fontsize=8, frameon=False)
     return figure

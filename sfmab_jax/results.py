@@ -58,6 +58,14 @@ class Result:
     certificate: Certificate | None = None
     bandit: Bandit | None = None
 
+    def __repr__(self) -> str:
+        sequences, seeds, _ = self.regret.shape
+        return (
+            f"Result({self.name} on {self.losses}: {self.norms.num_arms} arms, "
+            f"{self.rounds[-1]} rounds, {sequences} x {seeds} games, "
+            f"mean regret {self.mean()[:, -1].mean():.4g})"
+        )
+
     def samples(self, kind: Kind = "expected") -> np.ndarray:
         """``expected_regret`` or ``regret``, by name."""
         if kind not in ("expected", "realised"):
@@ -237,9 +245,17 @@ def write_atomically(path: Path, write) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
     try:
+        os.chmod(temporary, 0o666 & ~_umask())  # temporary files are for their owner alone
         with os.fdopen(handle, "wb") as file:
             write(file)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _umask() -> int:
+    """What the system takes from the rights of new files; it can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sfmab_jax.arguments import check_parameters, check_record, check_switches
+from sfmab_jax.arguments import check_parameters, check_record, check_shapes, check_switches
 from sfmab_jax.base import Bandit, BanditState, feedback_of, with_static_functions
 from sfmab_jax.bookmarks import Bookmarks
 from sfmab_jax.certificate import Certificate, certificate_from_rows, watch
@@ -128,6 +128,8 @@ def simulate(
         engine=engine,
     )
     check_switches(progress, certificate)
+    for name, bandit in named.items():
+        check_shapes(name, bandit, sequence.num_arms, dtype)
     watches = {name: watch(bandit) if certificate else None for name, bandit in named.items()}
     if engine == "fused":
         from sfmab_jax.fused import check_fusible  # Pallas takes its time to import

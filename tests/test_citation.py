@@ -7,6 +7,7 @@ from pathlib import Path
 import sfmab_jax as sf
 
 TEXT = (Path(__file__).parents[1] / "CITATION.cff").read_text()
+TEXT_OF_CHANGES = (Path(__file__).parents[1] / "CHANGELOG.md").read_text()
 # https://github.com/citation-file-format: the keys that must be there, and those that may.
 REQUIRED = {"cff-version", "message", "title", "authors"}
 ALLOWED = REQUIRED | set(
@@ -39,7 +40,9 @@ def test_keys_are_those_of_the_format():
 def test_it_is_of_this_version():
     keys = top_level()
     assert keys["version"] == sf.__version__
-    assert datetime.date.fromisoformat(keys["date-released"])
+    date = datetime.date.fromisoformat(keys["date-released"])
+    changes = TEXT_OF_CHANGES.splitlines()
+    assert f"## [{sf.__version__}] - {date}" in changes
 
 
 def test_every_author_has_a_name():

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+import sfmab_jax as sf
+
 
 def sfmab(*arguments, folder):
     """Runs the console command in its own process, with float64 off as users have it."""
@@ -65,6 +67,10 @@ def test_list_has_a_line_for_each(tmp_path):
     assert "scale_free" not in only.stdout
 
 
+def test_version(tmp_path):
+    assert sfmab("--version", folder=tmp_path).stdout.strip() == sf.__version__
+
+
 def test_help_shows_examples(tmp_path):
     finished = sfmab("run", "--help", folder=tmp_path)
     assert finished.returncode == 0
@@ -108,12 +114,13 @@ def test_losses_are_described_measured_and_drawn(tmp_path):
     done = sfmab("losses", "sparse", *options, folder=tmp_path)
     assert done.returncode == 0
     assert "With probability" in done.stdout
-    assert "path length" in done.stdout
+    assert ">>>" not in done.stdout
+    assert all(f" {measure} " in done.stdout for measure in sf.Hardness._fields)
     assert picture.read_bytes()[:4] == b"\x89PNG"
 
 
 def test_an_unknown_loss_family(tmp_path):
     done = sfmab("losses", "spars", folder=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.strip() == "sfmab: --losses has no 'spars'; did you mean sparse?"
+    assert done.stderr.strip() == "sfmab: losses: there is no 'spars'; did you mean sparse?"
     assert sfmab("losses", "sparse", "--scale", "-1", folder=tmp_path).returncode == 2

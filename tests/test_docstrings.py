@@ -67,6 +67,13 @@ def test_every_public_name_is_explained(module):
                     assert inside.__doc__, f"{module.__name__}.{name}.{member} has no docstring"
 
 
+@pytest.mark.parametrize("value", [v for v in public(sf).values() if inspect.isclass(v)])
+def test_a_class_explains_its_fields(value):
+    """`help` shows docstrings, not the comments beside fields."""
+    fields = getattr(value, "_fields", getattr(value, "__dataclass_fields__", ()))
+    assert all(re.search(rf"\b{field}\b", value.__doc__) for field in fields)
+
+
 @pytest.mark.parametrize("name", sf.strategies.STRATEGIES)
 def test_a_strategy_names_its_source_and_states_its_rule(name):
     text = inspect.getdoc(sf.strategies.STRATEGIES[name])
@@ -84,10 +91,29 @@ def test_a_loss_family_is_defined(name):
     assert defined, f"{name} has no formula, and is not made of another family"
 
 
-@pytest.mark.parametrize("module", [sf.sampling, sf.estimation], ids=("S", "E"))
+@pytest.mark.parametrize(
+    "module",
+    [sf.sampling, sf.estimation, sf.full_information, sf.constraints, sf.objectives],
+    ids=lambda module: module.__name__,
+)
 def test_a_part_states_its_equation(module):
+    equation = r"p'_t|l~_t|gamma_t|C = |p_t|p_\{t\+1\} =|eta_t =|l_t|>=|R\(l\)"
     for name, make in public(module).items():
-        assert re.search(r"p'_t|l~_t|gamma_t|C = ", make.__doc__), f"{name} has no equation"
+        if not inspect.isclass(make):
+            assert re.search(equation, make.__doc__), f"{name} has no equation"
+
+
+PLACES = (
+    "normalizer distribution mixability_gap bounds.scale_free strategies.scale_free "
+    "sampling.adaptive sampling.decaying estimation.importance_weighted full_information.ftrl "
+    "full_information.ada_ftrl potentials.log_barrier Norms Sampling Estimation FullInformation"
+).split()
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_what_is_in_the_paper_says_where(name):
+    place = r"Algorithm 1|[Ss]ection \d|Theorem \d|Lemma \d|Definition \d|appendix [A-Z]"
+    assert re.search(place, named(name).__doc__), f"{name} names no place in the paper"
 
 
 @pytest.mark.parametrize("name", MAIN)
@@ -110,7 +136,8 @@ def test_help_of_the_package_is_readable():
     script = "import sfmab_jax, pydoc; print(pydoc.plain(pydoc.render_doc(sfmab_jax)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    start = done.stdout[:1500]
+    assert all(re.search(rf"\b{name}\b", sf.__doc__) for name in sf.__all__)
+    start = done.stdout[:2500]
     for words in ("scale-free adversarial bandits", "sf.simulate(", "compose", "PACKAGE CONTENTS"):
         assert words in start, words
 

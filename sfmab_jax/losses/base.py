@@ -182,8 +182,31 @@ def from_array(losses: Any, name: str = "array") -> LossSequence:
 
 
 def as_loss_sequence(losses: Any) -> LossSequence:
-    """``losses`` itself if it is a sequence, else `from_array` of it."""
-    return losses if isinstance(losses, LossSequence) else from_array(losses)
+    """``losses`` itself if it is a sequence, else `from_array` of it. Refuses wrong shapes."""
+    if not isinstance(losses, LossSequence):
+        if callable(losses):
+            raise ValueError(
+                f"losses are {losses!r}; call the family, as sf.losses.sparse(), or give "
+                "sf.losses.from_function(...) a function of your own"
+            )
+        return from_array(losses)
+    if losses.next is not None:
+        _check_shapes(losses)
+    return losses
+
+
+def _check_shapes(losses: LossSequence) -> None:
+    """Fewer losses than arms would be filled up with zeros, silently."""
+
+    init: Any = losses.init
+    following: Any = losses.next
+    key = jax.eval_shape(jax.random.key, 0)
+    _, loss = jax.eval_shape(lambda key: following(init(key), key, np.int32(1)), key)
+    if loss.shape != (losses.num_arms,):
+        raise ValueError(
+            f"{losses.name} returns losses of shape {list(loss.shape)}; num_arms is "
+            f"{losses.num_arms}, so return [{losses.num_arms}]"
+        )
 
 
 def best_arm(num_arms: int) -> np.ndarray:

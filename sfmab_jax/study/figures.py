@@ -136,6 +136,7 @@ def _draw_curve(axes, study: Study, played: Played, lines, logarithmic: bool) ->
         band(worst_low, worst_high, 0.08)
     if logarithmic and np.isfinite(limit).any():
         axes.plot(rounds, limit / scale, color=style["color"], linestyle=":", lw=0.9)
+        axes.plot([], [], color="0.4", linestyle=":", lw=0.9, label="bound, in its colour")
 
 
 def _scale_sensitivity(study: Study, summaries: list[SummaryRow]) -> Drawing:
@@ -215,5 +216,8 @@ def _legend(figure: Figure, panels: list[Any]) -> None:
     found: dict[str, Any] = {}
     for axes in panels:
         found |= {k: h for h, k in zip(*axes.get_legend_handles_labels()) if k not in found}
-    columns = min(len(found), len(panels), _MOST_COLUMNS)
+    found = dict(sorted(found.items(), key=lambda item: item[0].startswith("bound,")))
+    # As many columns as fit: a letter is about 0.08 inches wide.
+    widest = 0.08 * max(map(len, found)) + 0.7
+    columns = max(1, int(figure.get_figwidth() / widest))
     figure.legend(found.values(), found, loc="outside upper center", ncols=columns, frameon=False)

@@ -40,6 +40,8 @@ __all__ = ["run_study"]
 Work = list[list[Block]]  # the blocks of each cell
 _POLL = 0.2  # seconds between looks at the others
 
+_MOST_CHANGES = 12  # told of one by one
+
 _OWN_FILES = ("manifest.json", "lock", "cells", "report", "processes")
 
 
@@ -188,11 +190,16 @@ def _tell_changes(folder: Path, cells: tuple[Cell, ...], earlier: dict[str, Any]
     if not fresh and not dropped:
         return
     say(f"the study has changed: {len(cells) - len(fresh)} of {len(cells)} cells are as before")
+    lines = []
     for cell in fresh:
         other = dropped.pop(cell.label, None)
-        say(f"{'new' if other is None else 'changed'}: {cell.label}{_why(folder, cell, other)}")
-    for label in dropped:
-        say(f"no longer asked for, left on disk: {label}")
+        kind = "new" if other is None else "changed"
+        lines.append(f"{kind}: {cell.label}{_why(folder, cell, other)}")
+    lines += [f"no longer asked for, left on disk: {label}" for label in dropped]
+    for line in lines[:_MOST_CHANGES]:
+        say(line)
+    if len(lines) > _MOST_CHANGES:
+        say(f"... and {len(lines) - _MOST_CHANGES} more changes")
 
 
 def _why(folder: Path, cell: Cell, other: str | None) -> str:

@@ -57,17 +57,9 @@ def write_durably(path: Path, write: Callable[[Any], Any]) -> None:
     def write_and_sync(file) -> None:
         write(file)
         file.flush()
-        os.fchmod(file.fileno(), 0o666 & ~_umask())  # temporary files are for their owner alone
         os.fsync(file.fileno())
 
     write_atomically(path, write_and_sync)
-
-
-def _umask() -> int:
-    """What the system takes from the rights of new files; it can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def write_json(path: Path, content: Any) -> None:

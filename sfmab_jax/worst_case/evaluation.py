@@ -62,6 +62,13 @@ class WorstCase:
     num_steps: int
     finished: bool
 
+    def __repr__(self) -> str:
+        bound = "" if self.bound is None else f", bound {self.bound:.4g}"
+        return (
+            f"WorstCase({self.name}, {self.constraint}: {self.score.value:.4g}, best built-in "
+            f"{self.rival} {self.rival_score.value:.4g}{bound})"
+        )
+
     @property
     def regret(self) -> float:
         """The mean regret on fresh games."""

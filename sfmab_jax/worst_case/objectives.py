@@ -21,14 +21,14 @@ __all__ = ["Objective", "regret", "regret_difference", "regret_over_bound"]
 
 
 class Objective(NamedTuple):
-    """See the module; None for a part that is not there."""
+    """(R(l) - R'(l)) / B(l): ``rival`` plays R', ``bound`` is B of the `Norms`; None is none."""
 
     rival: Bandit | None
     bound: Callable[[Norms], Array] | None
 
 
 def regret() -> Objective:
-    """R(l), the expected regret."""
+    """R(l) = E sum_t l_t.p'_t - min_i sum_t l_t(i), the expected regret."""
     return Objective(None, None)
 
 
