@@ -264,7 +264,7 @@ def fuzz(count: int, seconds: float, seed: int = 0) -> None:
             if time.monotonic() - began > seconds:
                 print(f"stopped by the clock after {number} cases")
                 break
-            kind = rng.choice(list(kinds), p=shares)
+            kind = str(rng.choice(list(kinds), p=shares))
             try:
                 kinds[kind]()
             except AssertionError as error:
