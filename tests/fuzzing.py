@@ -61,7 +61,7 @@ RIGHT: dict[str, tuple] = {
     "step": (0.0, 0.05, 1.0),
     "noise": (0.0, 0.1),
     "loss": (-1.0, 1.0),
-    "constant": (0.0, 0.25),
+    "constant": (0.01, 0.25),
 }
 NOT_NUMBERS = (float("nan"), float("inf"), -float("inf"), "x", None, [], 1e300, -1e300)
 # What no argument of `simulate` may be.
