@@ -19,7 +19,7 @@ tables = arrays(ROUNDS, NUM_ARMS, low=0.0, high=1.0)
 
 @jax.jit
 def play(bandit, table, key, unit):
-    """The laws [T + 1, n] and arms [T] of a game on losses [T, n], and whether all was finite."""
+    """The laws [T, n] and arms [T] of a game on losses [T, n], and whether all was finite."""
 
     def step(state, now):
         losses, words = now
@@ -32,7 +32,7 @@ def play(bandit, table, key, unit):
     words = jax.random.bits(key, (ROUNDS, 2), jnp.uint32)
     last, (laws, arms) = jax.lax.scan(step, first, (table, words))
     finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(last)]
-    return jnp.concatenate([laws, bandit.probabilities(last)[None]]), arms, jnp.stack(finite).all()
+    return laws, arms, jnp.stack(finite).all()
 
 
 @st.composite
@@ -44,28 +44,23 @@ def parameters(draw, name):
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_strategies(name):
+@property_of(
+    *STRATEGIES.values(), examples=6, data=st.data(), table=tables, seed=seeds, unit=powers_of_two
+)
+def test_strategies(name, data, table, seed, unit):
     """On the simplex with finite states, and the same game in any unit of the losses."""
-
-    @property_of(
-        STRATEGIES[name], examples=8, given=parameters(name), table=tables, seed=seeds,
-        unit=powers_of_two,
-    )  # fmt: skip
-    def holds(given, table, seed, unit):
-        bandit = STRATEGIES[name](**given)
-        # In units in which the losses are 1: what is told of their range is told in units, too.
-        table = np.float32(table * given.get("scale", 1.0))
-        key = jax.random.key(seed)
-        laws, arms, finite = play(bandit, jnp.asarray(table), key, jnp.float32(1))
-        assert finite
-        assert np.min(laws) >= 0
-        np.testing.assert_allclose(np.sum(laws, axis=1), 1, rtol=20 * EPS)
-        assert (np.take_along_axis(np.asarray(laws[:-1]), arms[:, None], axis=1) > 0).all()
-        scaled = play(bandit, jnp.asarray(table * np.float32(unit)), key, jnp.float32(unit))
-        np.testing.assert_array_equal(scaled[0], laws)
-        np.testing.assert_array_equal(scaled[1], arms)
-
-    holds()
+    given = data.draw(parameters(name))
+    bandit = STRATEGIES[name](**given)
+    table = np.float32(table * given.get("scale", 1.0))  # within the range that it is told
+    key = jax.random.key(seed)
+    laws, arms, finite = play(bandit, jnp.asarray(table), key, jnp.float32(1))
+    assert finite
+    assert np.min(laws) >= 0
+    np.testing.assert_allclose(np.sum(laws, axis=1), 1, rtol=20 * EPS)
+    assert (np.take_along_axis(np.asarray(laws), arms[:, None], axis=1) > 0).all()
+    scaled = play(bandit, jnp.asarray(table * np.float32(unit)), key, jnp.float32(unit))
+    np.testing.assert_array_equal(scaled[0], laws)
+    np.testing.assert_array_equal(scaled[1], arms)
 
 
 NUMBERED = [name for name in STRATEGIES if inspect.signature(STRATEGIES[name]).parameters]
