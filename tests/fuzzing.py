@@ -1,7 +1,8 @@
 """Random configurations of `simulate` and of the command line, right and wrong ones.
 
 Few shapes and many values: a case compiles nothing unless its strategy, its family and its number
-of arms are new. ``python tests/fuzzing.py 10000`` plays that many and prints what it met.
+of arms are new. ``python tests/fuzzing.py 10000 36000 0`` plays that many cases, for that many
+seconds at most, from that seed, and prints what it met.
 """
 
 import inspect
@@ -14,7 +15,9 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
+import jax
 import numpy as np
+from right_commands import check_right_command
 from watched import watched, what_was_seen
 from wrong_commands import check_command
 
@@ -42,7 +45,7 @@ RIGHT: dict[str, tuple] = {
     "epsilon": (0.0, 0.1, 1.0),
     "arm": (0,),
     "num_rounds": (16, 10_000),
-    "gap": (0.0, 0.05, 0.1),
+    "gap": (1e-6, 0.05, 0.1),
     "mean": (0.2, 0.5),
     "growth": (1.0, 1.6, 100.0),
     "degrees": (0.5, 1.0, 3.0, 100.0),
@@ -55,10 +58,10 @@ RIGHT: dict[str, tuple] = {
     "exponent": (0.0, 1.0, 4.0),
     "factors": ((1.0, 100.0, 0.01), (1e-6, 1.0, 1e6)),
     "period": (2, 200),
-    "step": (0.0, 0.05, 1.0),
+    "step": (1e-6, 0.05, 1.0),
     "noise": (0.0, 0.1),
     "loss": (-1.0, 1.0),
-    "constant": (0.0, 0.25),
+    "constant": (0.01, 0.25),
 }
 NOT_NUMBERS = (float("nan"), float("inf"), -float("inf"), "x", None, [], 1e300, -1e300)
 # What no argument of `simulate` may be.
@@ -131,13 +134,38 @@ def right_case(rng, strategies, families) -> tuple:
         losses = make(num_arms=num_arms, **parameters(rng, make))
     options = {"num_rounds": num_rounds, "num_seeds": int(rng.integers(1, 9))}
     options |= {"seed": int(rng.integers(2**32)), "first_seed": int(rng.integers(2**31))}
+    if families and name in UNUSUALLY_PLAYED and rng.random() < 0.3:
+        options |= unusual(rng, losses)
     return name, given, losses, options
+
+
+# Each is a program of its own, so few strategies are played with them.
+UNUSUAL: dict[str, tuple] = {
+    "dtype": ("float64", np.float64),
+    "checkpoints": (3, [1], np.array([1])),
+    "num_sequences": (3,),
+    "feedback": ("full", "bandit"),
+    "chunk_rounds": (1, 7),
+    "progress": (lambda rounds: None,),
+}
+UNUSUALLY_PLAYED = ("scale_free", "tsallis_inf", "exp3", "ucb1")
+
+
+def unusual(rng, losses) -> dict:
+    """One option of `simulate` that is not as usual."""
+    name = list(UNUSUAL)[rng.integers(len(UNUSUAL))]
+    if name == "num_sequences" and isinstance(losses, np.ndarray):
+        return {}  # for families only
+    if name == "dtype" and not jax.config.jax_enable_x64:
+        return {}  # until a command has asked for it
+    return {name: UNUSUAL[name][rng.integers(len(UNUSUAL[name]))]}
 
 
 def play(name, given, losses, options, certificate: bool):
     """One game or a few through the engine; with the certificates, or watched round by round."""
     bandit = STRATEGIES[name](**given)
     how = {"checkpoints": 1, "chunk_rounds": 16, "dtype": "float32", "progress": False}
+    how = {key: value for key, value in how.items() if key not in options}
     if certificate:
         return sf.simulate(bandit, losses, **how, certificate=True, **options)
     return sf.simulate(watched(bandit), losses, **how, record=what_was_seen, **options)
@@ -210,8 +238,24 @@ def error_of(call) -> Exception | None:
     return None
 
 
+def note(failed: Counter, text: str) -> bool:
+    """Counts a failure, and prints it if it is the first of its kind."""
+    text = " ".join(text.split())
+    failed[text[:70]] += 1
+    if failed[text[:70]] == 1:
+        print(text[:600], flush=True)
+    return failed[text[:70]] == 1
+
+
 def fuzz(count: int, seconds: float, seed: int = 0) -> None:
-    """Half of the cases right, half wrong, of these a third command lines; prints what failed."""
+    """Half of the cases right, half wrong, a quarter of all command lines; prints what failed."""
+    kinds = {
+        "right": lambda: check_right(rng, strategies, families),
+        "right command": lambda: check_right_command(rng, Path(folder)),
+        "wrong": lambda: check_wrong(rng),
+        "wrong command": lambda: check_command(rng, Path(folder)),
+    }
+    shares = (0.42, 0.08, 0.33, 0.17)
     rng = np.random.default_rng(seed)
     strategies, families = tuple(STRATEGIES), tuple(sf.losses.LOSSES)
     met, failed, began = Counter(), Counter(), time.monotonic()
@@ -220,26 +264,17 @@ def fuzz(count: int, seconds: float, seed: int = 0) -> None:
             if time.monotonic() - began > seconds:
                 print(f"stopped by the clock after {number} cases")
                 break
-            kind = rng.integers(6)
+            kind = str(rng.choice(list(kinds), p=shares))
             try:
-                if kind < 3:
-                    check_right(rng, strategies, families)
-                elif kind < 5:
-                    check_wrong(rng)
-                else:
-                    check_command(rng, Path(folder))
+                kinds[kind]()
             except AssertionError as error:
-                text = f"{'right' if kind < 3 else 'wrong'} {' '.join(str(error).split())}"
-                failed[text[:70]] += 1
-                if failed[text[:70]] == 1:
-                    print("FAILED", text[:600], flush=True)
+                note(failed, f"FAILED {kind} {error}")
             except Exception as error:
-                text = f"{type(error).__name__} {' '.join(str(error).split())}"
-                failed[text[:70]] += 1
-                if failed[text[:70]] == 1:
-                    print("RAISED", text[:600], flush=True)
+                if note(failed, f"RAISED {kind} {type(error).__name__} {error}"):
                     traceback.print_exc(limit=-3)
-            met["right" if kind < 3 else "wrong" if kind < 5 else "command"] += 1
+            for path in Path(folder).iterdir():  # what a failed case has left
+                path.unlink()
+            met[kind] += 1
             if number % 500 == 0:
                 print(number, dict(met), f"{time.monotonic() - began:.0f} s", flush=True)
     print("cases", dict(met), "failed", sum(failed.values()), f"{time.monotonic() - began:.0f} s")

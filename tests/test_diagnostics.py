@@ -33,6 +33,24 @@ result = sf.simulate(others, sf.losses.random_walk(num_arms=3), **how)
 assert all(np.isfinite(r.regret).all() for r in result.values())
 print("played")
 """
+# Every loss family and what is made of them, where keys are split and folded; a gradient.
+LOSSES = """
+import jax
+import numpy as np
+import sfmab_jax as sf
+families = {name: make(num_arms=3) for name, make in sf.losses.LOSSES.items()}
+some = [families["gaussian"], families["switching"]]
+families["mixed"] = sf.losses.permuted(sf.losses.mixed(some, [1.0, 2.0]))
+families["concatenated"] = sf.losses.concatenated(some, [8])
+for name, losses in families.items():
+    key = jax.random.key(0)
+    state, first = jax.jit(lambda: losses.next(losses.init(key), key, np.int32(1)))()
+    second = jax.jit(losses.next)(state, key, np.int32(2))[1]
+    assert np.isfinite(first).all() and np.isfinite(second).all(), name
+value, slope = sf.exact_gradient(sf.strategies.scale_free(), np.eye(2, dtype=np.float32))
+assert np.isfinite(slope).all()
+print("played")
+"""
 # One of each kind of potential and estimator.
 NAMES = ("tsallis_inf", "exp3_ix", "ahb", "broad", "ada_hedge", "ucb1")
 
@@ -51,6 +69,16 @@ def run_under(variable: str, script: str):
 @pytest.mark.parametrize("variable", ["JAX_DEBUG_NANS", "JAX_DEBUG_KEY_REUSE"])
 def test_games_under(variable):
     done = run_under(variable, f"NAMES = {NAMES!r}\n{GAMES}")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["played"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "variable", ["JAX_DEBUG_NANS", "JAX_DEBUG_KEY_REUSE", "JAX_CHECK_TRACER_LEAKS"]
+)
+def test_losses_and_gradients_under(variable):
+    done = run_under(variable, LOSSES)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["played"]
 

@@ -5,6 +5,7 @@ import pytest
 from watched import watched, what_was_seen
 
 import sfmab_jax as sf
+from sfmab_jax.base import told_rounds
 from sfmab_jax.strategies import STRATEGIES
 
 EPS = np.finfo(np.float32).eps
@@ -108,6 +109,13 @@ def test_one_round():
         # All play uniformly at first, but ahb, which takes the arms in turn.
         wanted = 0.0 if name == "ahb" else 3.0
         np.testing.assert_allclose(result.expected_regret, wanted, rtol=4 * EPS)
+
+
+@pytest.mark.parametrize("name", sf.losses.LOSSES)
+def test_every_family_can_be_made_for_one_round(name):
+    make = sf.losses.LOSSES[name]
+    losses = make(num_arms=2, **told_rounds(make, 1))
+    assert np.isfinite(sf.hardness(losses, num_rounds=1).l_1).all()
 
 
 def test_one_arm():

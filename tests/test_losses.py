@@ -195,7 +195,7 @@ def test_parameters_of_all_families(name, parameters, value):
         ("constrained_adversarial", {"growth": 0.5}),
         ("switching", {"gap": 0.7}),
         ("switching", {"switches": -1}),
-        ("switching", {"num_rounds": 1}),
+        ("switching", {"num_rounds": 0}),
         ("neu_switch", {"gap": 0.2}),
         ("neu_switch", {"num_rounds": 0}),
         ("corrupted", {"budget": -1}),

@@ -65,7 +65,7 @@ def switching(
     check_number("gap", gap)
     if not abs(gap) <= 0.5:
         raise ValueError(f"gap is {gap}; 1/2 - gap must lie between 0 and 1")
-    check_integer("num_rounds", num_rounds, 2, MOST_ROUNDS)
+    check_integer("num_rounds", num_rounds, 1, MOST_ROUNDS)
     given = None
     if isinstance(switches, int) or np.ndim(switches) == 0:
         number = check_integer("switches", switches, 0, 10_000)
@@ -83,7 +83,7 @@ def switching(
             arms=np.zeros(num_arms, np.float32),
             slots=np.zeros(number, np.int32),
             given=given,
-            last=np.int32(num_rounds),
+            last=np.int32(max(num_rounds, 2)),  # in a single round none is reached
             gap=gap,
         ),
         scale,
