@@ -6,7 +6,7 @@ import chex
 import jax.numpy as jnp
 from jax import Array, lax
 
-from sfmab_jax.floating import Sum, add, add_sums, start_sum, two_sum
+from sfmab_jax.floating import Sum, add, add_sums, start_sum, two_product, two_sum
 
 __all__ = ["draw_arm"]
 
@@ -129,24 +129,6 @@ def _once(x: Array, total: Sum) -> Array:
 
 def _multiply(a: Sum, b: Sum) -> Sum:
     """Two-word product."""
-    product, error = _two_product(a.value, b.value)
+    product, error = two_product(a.value, b.value)
     error = error + (a.value * b.error + a.error * b.value)
     return Sum(*two_sum(product, error))
-
-
-def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """Dekker's exact product. The halves come from bit masks: immune to contraction into FMAs."""
-    product = a * b
-    a_high, b_high = _high_half(a), _high_half(b)
-    a_low, b_low = a - a_high, b - b_high
-    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return product, error
-
-
-def _high_half(x: Array) -> Array:
-    """``x`` with the lower half of its significand cleared."""
-    if x.dtype == jnp.float32:
-        word, mask = jnp.uint32, 0xFFFFF000
-    else:
-        word, mask = jnp.uint64, 0xFFFFFFFFF8000000
-    return lax.bitcast_convert_type(lax.bitcast_convert_type(x, word) & word(mask), x.dtype)

@@ -4,9 +4,21 @@ from typing import NamedTuple
 
 import chex
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
-__all__ = ["Sum", "add", "add_at", "add_sums", "arm_sum", "pick", "start_sum", "two_sum"]
+__all__ = [
+    "Sum",
+    "add",
+    "add_at",
+    "add_sums",
+    "arm_sum",
+    "pick",
+    "reciprocal",
+    "rounded",
+    "start_sum",
+    "two_product",
+    "two_sum",
+]
 
 # Above this many arms a gather is cheaper than a pass over the arms.
 _ONE_HOT_ARMS = 64
@@ -32,6 +44,45 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     s = a + b
     b_rounded = s - a
     return s, (a - (s - b_rounded)) + (b - b_rounded)
+
+
+def rounded(x: Array) -> Array:
+    """``x`` itself. A product that passes through cannot be contracted with a later sum to an FMA.
+
+    Contracted, y(k) - y(k) is not zero but the rounding error of y(k) = eta l(k).
+    """
+    largest = jnp.finfo(x.dtype).max
+    return jnp.clip(x, -largest, largest)
+
+
+def two_product(a: Array, b: Array) -> Sum:
+    """Dekker's exact product. The halves come from bit masks: immune to contraction into FMAs.
+
+    >>> x = jnp.float32(1 + 2.0**-20)
+    >>> [float(word) for word in two_product(x, x)] == [1 + 2.0**-19, 2.0**-40]
+    True
+    """
+    product = rounded(a * b)
+    a_high, b_high = _high_half(a), _high_half(b)
+    a_low, b_low = a - a_high, b - b_high
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return Sum(product, lax.stop_gradient(error))
+
+
+def reciprocal(x: Array) -> Sum:
+    """1 / x in two words."""
+    value = 1 / x
+    product, error = two_product(value, x)
+    return Sum(value, lax.stop_gradient(value * ((1 - product) - error)))
+
+
+def _high_half(x: Array) -> Array:
+    """``x`` with the lower half of its significand cleared."""
+    if x.dtype == jnp.float32:
+        word, mask = jnp.uint32, 0xFFFFF000
+    else:
+        word, mask = jnp.uint64, 0xFFFFFFFFF8000000
+    return lax.bitcast_convert_type(lax.bitcast_convert_type(x, word) & word(mask), x.dtype)
 
 
 def start_sum(value: Array) -> Sum:

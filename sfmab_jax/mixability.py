@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from sfmab_jax.divergences import exp_remainder, unit_quadrature
-from sfmab_jax.floating import arm_sum, pick
+from sfmab_jax.floating import Sum, arm_sum, pick, rounded, two_product, two_sum
 
 if TYPE_CHECKING:
     from sfmab_jax.potentials import Potential
@@ -23,8 +23,8 @@ __all__ = [
     "entropy_stability",
     "gap_of_arm",
     "general_stability",
+    "leading_arm",
     "mixability_gap",
-    "rounded",
 ]
 
 
@@ -49,10 +49,10 @@ def mixability_gap(
     """M(eta) = sup_q [ l.(p - q) - Breg_F(q || p) / eta ] over the simplex; never negative.
 
     Algorithm 1, line "Compute eta_t", and section 5. For the built-in potentials the relative
-    error is below 1e-5 in float32 and 1e-12 in float64 for eta |l| from 1e-12 to 1e12. The
-    exception is inherent: where eta l(i) all but cancels psi^{-1}(p(i)) of a rare arm, the gap
-    depends on digits that p, which sums to 1 only up to rounding, does not have; there the error
-    is that of rounding the arguments four times.
+    error is below 1e-5 in float32 and 1e-12 in float64 for eta |l| from 1e-12 to 1e12. p, eta and
+    l count as exact, and q has the sum of p, which is 1 only up to rounding: where eta l(i) all
+    but cancels psi^{-1}(p(i)) of an arm of 1e-9, the gap feels that much. There the general
+    `tsallis`, as against `square_root`, errs by four roundings of its arguments.
 
     Args:
       potential: see `sfmab_jax.potentials`.
@@ -75,11 +75,14 @@ def mixability_gap(
     # so that equal losses leave nothing.
     # No derivative passes through offset or ceiling, as M does not depend on either.
     lowest, highest = lax.stop_gradient((jnp.min(loss), jnp.max(loss)))
-    loss = loss - lax.stop_gradient(jnp.clip(arm_sum(play * loss), lowest, highest))
+    mean = lax.stop_gradient(jnp.clip(arm_sum(play * loss), lowest, highest))
     # M is within 1e-29 of its limit beyond this rate, and eta * l must not overflow.
     ceiling = 1e30 / jnp.maximum(highest - lowest, jnp.finfo(loss.dtype).tiny)
     rate = jnp.minimum(learning_rate, ceiling)
-    return potential.stability(play, rate * loss) / rate
+    value, error = two_sum(loss, -mean)
+    dual = two_product(rate, value)
+    dual = Sum(dual.value, lax.stop_gradient(dual.error + rate * error))
+    return potential.stability(play, *dual) / rate
 
 
 def gap_of_arm(
@@ -92,17 +95,20 @@ def gap_of_arm(
     largest = jnp.maximum(jnp.abs(lax.stop_gradient(loss)), jnp.finfo(loss.dtype).tiny)
     rate = jnp.minimum(learning_rate, 1e30 / largest)
     assert potential.stability_on_arm is not None
-    stability = potential.stability_on_arm(play, arm, rate * loss)
+    stability = potential.stability_on_arm(play, arm, *two_product(rate, loss))
     return stability.value / rate, stability
 
 
-def entropy_stability(play: Array, dual_loss: Array) -> Array:
-    """Psi_p(y) for psi = exp, in closed form: q = p exp(-y) / sum(p exp(-y))."""
+def entropy_stability(play: Array, dual_loss: Array, dual_error: Array | float = 0.0) -> Array:
+    """Psi_p(y) for psi = exp, in closed form: q = p exp(-y) / sum(p exp(-y)).
+
+    psi^{-1}(p) is never so large that the error of y would count.
+    """
     dual_loss = rounded(dual_loss)
     # Arms whose probability has underflowed to zero are left out.
     alive = play > 0
     moved = jnp.where(alive, dual_loss - jnp.log(jnp.where(alive, play, 1)), jnp.inf)
-    offsets = jnp.where(alive, dual_loss - pick(dual_loss, _leader(moved)), 0)
+    offsets = jnp.where(alive, dual_loss - pick(dual_loss, leading_arm(moved)), 0)
     # Scores of 1e8 are near-equal up to hundreds, where exp would overflow.
     offsets = offsets - jnp.minimum(jnp.min(offsets) + 60, 0)
     change = arm_sum(play * jnp.expm1(-offsets))
@@ -114,7 +120,9 @@ def entropy_stability(play: Array, dual_loss: Array) -> Array:
     return arm_sum(play * exp_remainder(-(offsets + log_mass)))
 
 
-def general_stability(play: Array, dual_loss: Array, *, potential: "Potential") -> Array:
+def general_stability(
+    play: Array, dual_loss: Array, dual_error: Array | float = 0.0, *, potential: "Potential"
+) -> Array:
     """Psi_p(y) for any potential, from psi, its inverse and their derivatives.
 
     Newton on the shift e in u = psi^{-1}(p) - (y - y(k) + e). Where a point moves by less than
@@ -124,7 +132,7 @@ def general_stability(play: Array, dual_loss: Array, *, potential: "Potential") 
     """
     dual_loss = rounded(dual_loss)
     u = potential.inverse(play)
-    leader = _leader(dual_loss - u)
+    leader = leading_arm(dual_loss - u)
     u_leader = pick(u, leader)
     offsets = dual_loss - pick(dual_loss, leader)
     gaps = offsets + (u_leader - u)
@@ -160,16 +168,7 @@ def general_stability(play: Array, dual_loss: Array, *, potential: "Potential") 
     return arm_sum(jnp.where(close, integral, far))
 
 
-def rounded(x: Array) -> Array:
-    """``x`` itself. A product that passes through cannot be contracted with a later sum to an FMA.
-
-    Contracted, y(k) - y(k) is not zero but the rounding error of y(k) = eta l(k).
-    """
-    largest = jnp.finfo(x.dtype).max
-    return jnp.clip(x, -largest, largest)
-
-
-def _leader(scores: Array) -> Array:
+def leading_arm(scores: Array) -> Array:
     """An arm whose score is the smallest up to rounding, int32 [].
 
     A compiler may round the scores differently where it finds their minimum and where it compares

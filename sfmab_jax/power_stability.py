@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from sfmab_jax.divergences import RADIUS
-from sfmab_jax.floating import arm_sum, pick
-from sfmab_jax.mixability import Stability, rounded
+from sfmab_jax.floating import Sum, add, add_sums, arm_sum, pick
+from sfmab_jax.mixability import Stability, leading_arm
 from sfmab_jax.simplex import MOST_STEPS
 
 __all__ = ["Power", "power_stability", "power_stability_on_arm"]
@@ -27,6 +27,7 @@ class Power(NamedTuple):
     """What is particular to a power."""
 
     inverse_dual: Callable[[Array], Array]  # p -> w
+    dual: Callable[[Array], Sum]  # p -> 1 / w, in two words
     scale: Callable[[Array], Array | float]  # p -> p / w
     # (z, 1 + z) -> (q / p, 1 - q / p, 1 / (1 + z))
     shrink: Callable[[Array, Array], tuple[Array, Array, Array]]
@@ -37,41 +38,49 @@ class Power(NamedTuple):
     coefficient: Array | float  # c
 
 
-def power_stability(power: Power, play: Array, dual_loss: Array) -> Array:
-    """Psi_p(y) for y [n]; see the head of this file."""
-    dual_loss = rounded(dual_loss)
+def power_stability(power: Power, play: Array, dual_loss: Sum) -> Array:
+    """Psi_p(y) for y [n] in two words; see the head of this file."""
     w = power.inverse_dual(play)
-    inverse = 1 / w
+    dual = power.dual(play)
+    scores = add_sums(dual, dual_loss)
     # Large losses must not drown the 1/w of the arms that matter: where the leader of q would
     # leave the domain, count from its score.
-    dual_loss = dual_loss - jnp.minimum(jnp.min(inverse + dual_loss), 0)
-    scores = inverse + dual_loss
-    leading = jnp.min(scores)
+    lift = -jnp.minimum(jnp.min(scores.value), 0)
+    scores = add(scores, lift)
+    lifted = add_sums(scores, Sum(-dual.value, -dual.error)).value
+    y = jnp.where(lift > 0, lifted, dual_loss.value)
+    first = leading_arm(scores.value)
+    near_leading = Sum(*(pick(word, first) for word in scores))
+    gaps = add_sums(scores, Sum(-near_leading.value, -near_leading.error)).value
+    leading, gaps = near_leading.value + jnp.min(gaps), gaps - jnp.min(gaps)
     weight = play * w
-    shift = -arm_sum(weight * dual_loss) / arm_sum(weight)
+    shift = -arm_sum(weight * y) / arm_sum(weight)
     shift, m = _below_the_root(power, shift, leading)
-    near = jnp.min(w * (scores + shift)) >= _RELATIVE
+    near = jnp.min(w * (scores.value + shift)) >= _RELATIVE
 
     def total(e):
-        z = w * (dual_loss + e)
+        z = w * (y + e)
         return _divergence(power, play, z, jnp.max(jnp.abs(z)))
 
     return lax.cond(
         near,
-        lambda: _relative(power, play, w, dual_loss, shift, leading, total),
-        lambda: _absolute(power, play, w, 0.0, scores - leading, m),
+        lambda: _relative(power, play, w, y, shift, leading, total),
+        lambda: _absolute(power, play, w, 0.0, gaps, m),
     ).value
 
 
-def power_stability_on_arm(power: Power, play: Array, arm: Array, dual_loss: Array) -> Stability:
+def power_stability_on_arm(power: Power, play: Array, arm: Array, dual_loss: Sum) -> Stability:
     """Psi_p(y) for a loss y [] of one arm, and 0 of all others: two scores instead of n."""
-    y = rounded(dual_loss)
+    y = dual_loss.value
     w = power.inverse_dual(play)
     here = jnp.arange(len(play), dtype=arm.dtype) == arm
     others = jnp.where(here, 0, w)
-    p_arm, w_arm = pick(play, arm), pick(w, arm)
-    w_best = jnp.maximum(jnp.max(others), jnp.finfo(w.dtype).tiny)
-    score, best = 1 / w_arm + y, 1 / w_best
+    p_arm, p_best = pick(play, arm), jnp.max(jnp.where(here, 0, play))
+    p_best = jnp.maximum(p_best, jnp.finfo(w.dtype).tiny)
+    w_arm, w_best = power.inverse_dual(p_arm), power.inverse_dual(p_best)
+    own, of_best = add_sums(power.dual(p_arm), dual_loss), power.dual(p_best)
+    behind = add_sums(own, Sum(-of_best.value, -of_best.error)).value
+    score, best = own.value, of_best.value
     leading = jnp.minimum(score, best)
     shift = -p_arm * w_arm * y / arm_sum(play * w)
     shift, m = _below_the_root(power, shift, leading)
@@ -88,7 +97,7 @@ def power_stability_on_arm(power: Power, play: Array, arm: Array, dual_loss: Arr
     def absolute():
         # 1 + z = w (1/w + y - leading + v), in terms that are not negative.
         origin = jnp.where(here, 0, (w_best - others) * best)
-        base = jnp.where(here, jnp.maximum(score - best, 0), jnp.maximum(best - score, 0))
+        base = jnp.where(here, jnp.maximum(behind, 0), jnp.maximum(-behind, 0))
         return _absolute(power, play, w, origin, base, m)
 
     return lax.cond(

@@ -114,24 +114,24 @@ def distribution(potential, theta) -> list[mpf]:
         return [potential.psi(nu - (top - t)) for t in theta]
 
 
-def _leader(potential, gaps: Mapping[mpf, int]) -> mpf:
-    """nu with sum of psi(nu - gap) = 1; the smallest gap is 0, and equal gaps are counted.
+def _leader(potential, gaps: Mapping[mpf, int], total: mpf | int = 1) -> mpf:
+    """nu with sum of psi(nu - gap) = total; the smallest gap is 0, and equal gaps are counted.
 
-    The sum is convex and increasing in nu, and at least 1 where psi(nu) = 1. So Newton's method
+    The sum is convex and increasing in nu, and at least that where psi(nu) is. So Newton's method
     from there moves down towards the root and never past it. Most steps need few digits, and the
     last ones double them: once a step is below half the digits, the next is below all of them.
     """
     with mp.workdps(25):
-        nu = _newton(potential, gaps, potential.inverse(mpf(1)))
-    return _newton(potential, gaps, nu)
+        nu = _newton(potential, gaps, potential.inverse(mpf(total)), total)
+    return _newton(potential, gaps, nu, total)
 
 
-def _newton(potential, gaps: Mapping[mpf, int], nu: mpf) -> mpf:
+def _newton(potential, gaps: Mapping[mpf, int], nu: mpf, total: mpf | int) -> mpf:
     tolerance = mpf(10) ** (-mp.dps // 2 - 3)
     for _ in range(1000):
         u = [nu - gap for gap in gaps]
         x = [potential.psi(v) for v in u]
-        excess = mp.fsum(count * y for count, y in zip(gaps.values(), x)) - 1
+        excess = mp.fsum(count * y for count, y in zip(gaps.values(), x)) - total
         slopes = (count * potential.slope(v, y) for count, v, y in zip(gaps.values(), u, x))
         step = excess / mp.fsum(slopes)
         nu -= step
@@ -147,33 +147,37 @@ def normalised(play) -> list[mpf]:
     return [p / total for p in play]
 
 
-def _arms(play, loss) -> tuple[list, dict]:
-    """The arms as pairs of floats, and for each different pair its exact p and l."""
+def _arms(play, loss, as_given: bool) -> tuple[list, dict, mpf]:
+    """The arms as pairs of floats, for each different pair its exact p and l, and the sum of p.
+
+    p is divided by its sum unless it is to be taken as given.
+    """
     arms = list(zip(map(float, play), map(float, loss)))
     total = mp.fsum(count * mpf(p) for (p, _), count in Counter(arms).items())
-    return arms, {(p, y): (mpf(p) / total, mpf(y)) for p, y in set(arms)}
+    unit = mpf(1) if as_given else total
+    return arms, {(p, y): (mpf(p) / unit, mpf(y)) for p, y in set(arms)}, total / unit
 
 
-def maximiser(potential, play, loss, learning_rate) -> list[mpf]:
-    """The q of M(eta): psi^{-1}(q) = psi^{-1}(p) - eta l - shift, with sum(q) = 1."""
+def maximiser(potential, play, loss, learning_rate, as_given: bool = False) -> list[mpf]:
+    """The q of M(eta): psi^{-1}(q) = psi^{-1}(p) - eta l - shift, with sum(q) = sum(p)."""
     with mp.workdps(GAP_DIGITS):
         rate = mpf(float(learning_rate))
-        arms, values = _arms(play, loss)
+        arms, values, total = _arms(play, loss, as_given)
         moved = {arm: potential.inverse(p) - rate * y for arm, (p, y) in values.items()}
         top = max(moved.values())
         gaps: Counter = Counter()
         for arm, count in Counter(arms).items():
             gaps[top - moved[arm]] += count
-        nu = _leader(potential, gaps)
+        nu = _leader(potential, gaps, total)
         q = {arm: potential.psi(nu - (top - u)) for arm, u in moved.items()}
         return [q[arm] for arm in arms]
 
 
-def gap_at(potential, play, loss, learning_rate, q) -> mpf:
+def gap_at(potential, play, loss, learning_rate, q, as_given: bool = False) -> mpf:
     """l.(p - q) - Breg_F(q || p) / eta: what the mixability gap is the supremum of."""
     with mp.workdps(GAP_DIGITS):
         rate = mpf(float(learning_rate))
-        arms, values = _arms(play, loss)
+        arms, values, _ = _arms(play, loss, as_given)
         # Equal arms may still have different q.
         terms = Counter(zip(arms, (id(x) for x in q)))
         points = {id(x): x for x in q}
@@ -184,10 +188,13 @@ def gap_at(potential, play, loss, learning_rate, q) -> mpf:
         return mp.fsum(parts)
 
 
-def mixability_gap(potential, play, loss, learning_rate) -> mpf:
-    """M(eta) = sup_q l.(p - q) - Breg_F(q || p) / eta, by its definition."""
-    q = maximiser(potential, play, loss, learning_rate)
-    return gap_at(potential, play, loss, learning_rate, q)
+def mixability_gap(potential, play, loss, learning_rate, as_given: bool = False) -> mpf:
+    """M(eta) = sup_q l.(p - q) - Breg_F(q || p) / eta, by its definition.
+
+    p is divided by its sum, or ``as_given``; then q has the same sum.
+    """
+    q = maximiser(potential, play, loss, learning_rate, as_given)
+    return gap_at(potential, play, loss, learning_rate, q, as_given)
 
 
 def condition(potential, play, loss, learning_rate) -> float:

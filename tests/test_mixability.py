@@ -27,9 +27,10 @@ from potential_cases import every_float
 from sfmab_jax.lanes import over_lanes
 from sfmab_jax.mixability import mixability_gap
 from sfmab_jax.potentials import log_barrier, negative_entropy, tsallis
+from sfmab_jax.potentials.square_root import square_root
 
 
-def check(name, cases, dtype, *results, conditioned=False):
+def check(name, cases, dtype, *results, conditioned=False, as_given=False):
     """Each case is a play, a loss and a rate; the results are checked against one reference.
 
     In float32 a gap below 1e-30 may be lost to underflow: the squares of probabilities and losses
@@ -41,7 +42,7 @@ def check(name, cases, dtype, *results, conditioned=False):
     assert all(got.dtype == dtype for got in results)
     failed, worst = [], 0.0
     for i, (play, loss, rate) in enumerate(zip(*columns)):
-        wanted = oracles.mixability_gap(reference, play, loss, rate)
+        wanted = oracles.mixability_gap(reference, play, loss, rate, as_given)
         bound = BOUNDS[dtype]
         if conditioned:
             roundings = 4 * float(np.finfo(dtype).eps)
@@ -130,12 +131,20 @@ def close_cases(dtype) -> list:
 def test_ill_conditioned_gaps(name, dtype):
     """The promised error, or four roundings of the arguments if the gap feels those more.
 
-    More cannot be asked: p = (1e-9, 1) sums to 1 only up to rounding, and whether it is meant to
-    be divided by its sum or to have its largest entry mended changes such a gap by as much.
+    p = (1e-9, 1) sums to 1 only up to rounding, and whether it is divided by its sum changes such
+    a gap by as much.
     """
     cases = cancelling_cases(POTENTIALS[name][1], dtype)
     check(name, cases, dtype, conditioned=True)
     check(name, close_cases(dtype), dtype, conditioned=True)
+
+
+@every_float
+@pytest.mark.parametrize("name", ["log_barrier", "negative_entropy", "square_root"])
+def test_ill_conditioned_gaps_of_the_very_arguments(name, dtype):
+    """The promise to the letter, for p as it is given and q of the same sum."""
+    POTENTIALS.setdefault("square_root", (square_root(), oracles.Tsallis(0.5)))
+    check(name, cancelling_cases(POTENTIALS[name][1], dtype), dtype, as_given=True)
 
 
 @every_float

@@ -5,6 +5,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.divergences import log_remainder, log_series
+from sfmab_jax.floating import Sum, reciprocal
 from sfmab_jax.mixability import Stability
 from sfmab_jax.potentials.base import Potential
 from sfmab_jax.power_stability import Power, power_stability, power_stability_on_arm
@@ -73,6 +74,7 @@ def _shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:
 
 _POWER = Power(
     inverse_dual=lambda p: p,
+    dual=reciprocal,
     scale=lambda p: 1.0,
     shrink=_shrink,
     newton_step=_step,
@@ -83,9 +85,12 @@ _POWER = Power(
 )
 
 
-def _stability(play: Array, dual_loss: Array) -> Array:
-    return power_stability(_POWER, play, dual_loss)
+def _stability(play: Array, dual_loss: Array, error: Array | float = 0.0) -> Array:
+    return power_stability(_POWER, play, Sum(dual_loss, error + jnp.zeros_like(dual_loss)))
 
 
-def _stability_on_arm(play: Array, arm: Array, dual_loss: Array) -> Stability:
-    return power_stability_on_arm(_POWER, play, arm, dual_loss)
+def _stability_on_arm(
+    play: Array, arm: Array, dual_loss: Array, error: Array | float = 0.0
+) -> Stability:
+    dual = Sum(dual_loss, error + jnp.zeros_like(dual_loss))
+    return power_stability_on_arm(_POWER, play, arm, dual)

@@ -26,9 +26,9 @@ class Potential(NamedTuple):
     divergence: Callable[[Array, Array], Array]  # Breg_f(y || x)
     # (gaps x [n], a guess []) -> psi(nu - x) [n] and nu [] such that it sums to 1
     solve: Callable[[Array, Array], tuple[Array, Array]]
-    stability: Callable[[Array, Array], Array]  # (p [n], y [n]) -> Psi_p(y) []
-    # (p [n], arm, y []) -> Psi_p and more, for y of that arm and 0 of the others, if there is a way
-    stability_on_arm: Callable[[Array, Array, Array], Stability] | None = None
+    stability: Callable[..., Array]  # (p [n], y [n], error of y = 0) -> Psi_p(y) []
+    # (p [n], arm, y [], error of y = 0) -> Psi_p and more, for y of that arm and 0 of the others
+    stability_on_arm: Callable[..., Stability] | None = None
 
 
 def regularizer(potential: Potential, point: Array) -> Array:

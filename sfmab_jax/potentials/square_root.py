@@ -1,9 +1,10 @@
 """The Tsallis entropy of power 1/2, -sqrt(x): `tsallis(0.5)` without general powers, so faster."""
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.tree_util import Partial
 
+from sfmab_jax.floating import Sum, two_product
 from sfmab_jax.mixability import Stability
 from sfmab_jax.potentials.base import Potential
 from sfmab_jax.potentials.power import tsallis
@@ -84,9 +85,19 @@ def _shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:
     return kept * kept, z * kept * (1 + kept), kept
 
 
+def _dual(p: Array) -> Sum:
+    """d = 1 / (2 sqrt(p)) in two words: d (1 + (1 - 4 p d^2) / 2)."""
+    value = 0.5 / jnp.sqrt(p)
+    square = two_product(value, value)
+    product = two_product(square.value, 4 * p)
+    missing = (1 - product.value) - (product.error + square.error * (4 * p))
+    return Sum(value, lax.stop_gradient(value * missing / 2))
+
+
 # At q = p (1 + z)^(-2), Breg_f(p || q) = sqrt(p) z^2 / (2 (1 + z)): nothing cancels.
 _POWER = Power(
     inverse_dual=lambda p: 2 * jnp.sqrt(p),
+    dual=_dual,
     scale=lambda p: jnp.sqrt(p) / 2,
     shrink=_shrink,
     newton_step=_step,
@@ -97,9 +108,12 @@ _POWER = Power(
 )
 
 
-def _stability(play: Array, dual_loss: Array) -> Array:
-    return power_stability(_POWER, play, dual_loss)
+def _stability(play: Array, dual_loss: Array, error: Array | float = 0.0) -> Array:
+    return power_stability(_POWER, play, Sum(dual_loss, error + jnp.zeros_like(dual_loss)))
 
 
-def _stability_on_arm(play: Array, arm: Array, dual_loss: Array) -> Stability:
-    return power_stability_on_arm(_POWER, play, arm, dual_loss)
+def _stability_on_arm(
+    play: Array, arm: Array, dual_loss: Array, error: Array | float = 0.0
+) -> Stability:
+    dual = Sum(dual_loss, error + jnp.zeros_like(dual_loss))
+    return power_stability_on_arm(_POWER, play, arm, dual)
