@@ -135,7 +135,7 @@ def _relative(power: Power, play, w, y, shift, leading, total) -> Stability:
         return z, 1 + z
 
     eps = jnp.finfo(play.dtype).eps
-    e, slope = _newton(power, play, w, move, shift, -jnp.inf, eps**0.5)
+    e, slope = _newton(power, play, w, move, jnp.multiply, shift, -jnp.inf, eps**0.5)
     return Stability(total(e), -(lax.stop_gradient(leading) + e), -power.exponent / slope)
 
 
@@ -146,14 +146,20 @@ def _absolute(power: Power, play, w, origin, base, m) -> Stability:
         ratio = origin + w * (base + m)
         return ratio - 1, ratio
 
+    def size_of(z, lost):
+        return jnp.minimum(z * z, z * lost)  # of arms that rise far the first, of others the second
+
     eps = jnp.finfo(play.dtype).eps
-    m, slope = _newton(power, play, w, move, m, power.coefficient, eps**0.75)
+    m, slope = _newton(power, play, w, move, size_of, m, power.coefficient, eps**0.75)
     value = arm_sum(power.divergence(play, *move(m)))
     return Stability(value, -m, -power.exponent / slope)
 
 
-def _newton(power: Power, play, w, move, start, lowest, small) -> tuple[Array, Array]:
-    """The unknown of ``move``: v -> (z, 1 + z) at which sum(q) = sum(p), and sum psi' there."""
+def _newton(power: Power, play, w, move, size_of, start, lowest, small) -> tuple[Array, Array]:
+    """The unknown of ``move``: v -> (z, 1 + z) at which sum(q) = sum(p), and sum psi' there.
+
+    ``size_of``, (z, 1 - q / p) -> about twice Breg_f(p || q) w / p, or less.
+    """
     scale = power.scale(play)
 
     def newton(carry):
@@ -164,7 +170,7 @@ def _newton(power: Power, play, w, move, start, lowest, small) -> tuple[Array, A
         next_v = jnp.maximum(v + power.newton_step(-arm_sum(play * lost), slope), lowest)
         # Twice what the step takes off Psi, against about twice Psi: what it would still be off
         # by without this step, and is not.
-        drop, size = slope * (next_v - v) ** 2, arm_sum(scale * (z * lost))
+        drop, size = slope * (next_v - v) ** 2, arm_sum(scale * size_of(z, lost))
         return next_v, slope, (drop > small * size) & (steps_left > 0), steps_left - 1
 
     # The first step is always due, and often the last.
