@@ -1,5 +1,6 @@
 """compose(S, E, F): the paper's frame, section 2, as a function."""
 
+from textwrap import shorten
 from typing import Literal
 
 import jax.numpy as jnp
@@ -42,12 +43,13 @@ def compose(
     >>> [f"{p:.3f}" for p in bandit.probabilities(state)]
     ['0.362', '0.277', '0.362']
     """
+    shown = feedback_of(feedback)
     for part, kind in zip(
         (sampling, estimation, full_information), (Sampling, Estimation, FullInformation)
     ):
         if not isinstance(part, kind):
             raise ValueError(
-                f"{part!r} is no {kind.__name__}; give compose(S, E, F) a sampling scheme, an "
+                f"{shorten(repr(part), 80)} is no {kind.__name__}; give compose(S, E, F) a sampling scheme, an "
                 "estimation scheme and a full-information strategy, as sf.sampling.adaptive()"
             )
     parts = with_static_functions((sampling, estimation, full_information))
@@ -55,7 +57,7 @@ def compose(
         init=Partial(_init, parts),
         probabilities=Partial(_probabilities, parts),
         update=Partial(_update, parts),
-        feedback=feedback_of(feedback),
+        feedback=shown,
     )
 
 
