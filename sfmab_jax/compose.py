@@ -49,8 +49,8 @@ def compose(
     ):
         if not isinstance(part, kind):
             raise ValueError(
-                f"{shorten(repr(part), 80)} is no {kind.__name__}; give compose(S, E, F) a sampling "
-                "scheme, an estimation scheme and a full-information strategy, as "
+                f"{shorten(repr(part), 80)} is no {kind.__name__}; give compose(S, E, F) a "
+                "sampling scheme, an estimation scheme and a full-information strategy, as "
                 "sf.sampling.adaptive()"
             )
     parts = with_static_functions((sampling, estimation, full_information))
