@@ -6,6 +6,7 @@ from functools import cache, partial, wraps
 from typing import Any
 
 import jax
+import numpy as np
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
@@ -121,7 +122,7 @@ def jit_loop(
         traced = {name: x for name, x in kwargs.items() if name not in static_argnames}
         leaves, tree = jax.tree.flatten((args, traced))
         # By type and not by value: a program refused once is not tried again for other numbers.
-        key = (tree, tuple(map(jax.typeof, leaves)), static)
+        key = (tree, tuple((np.shape(x), np.result_type(x)) for x in leaves), static)
         if key not in works:
             with _COMPILING:
                 program: Any = whole.trace(*args, **kwargs).jaxpr

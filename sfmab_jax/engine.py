@@ -207,14 +207,10 @@ def play_games(
         )
         for _ in groups
     ]
-    root = jax.random.key(games.seed)
-    per_lane = [
-        (
-            _game_keys(root, jnp.uint32(sequence[g]), jnp.uint32(seed[g] + games.first_seed)),
-            jnp.int32((by_device - first).ravel()[g]),
-        )
-        for g in groups
-    ]
+    seed = jnp.uint32(seed + games.first_seed)
+    keys = np.asarray(_game_keys(jax.random.key(games.seed), jnp.uint32(sequence), seed))
+    lane_sequence = (by_device - first).ravel().astype(np.int32)
+    per_lane = [(keys[:, lanes], lane_sequence[lanes]) for lanes in groups]
     checkpoints = jnp.int32(games.checkpoints)
     bookmark = Bookmark(
         bookmarks,
@@ -227,7 +223,7 @@ def play_games(
         if stop.is_set():
             return None
         losses = feed.chunk(first_round)
-        when = (checkpoints, jnp.int32(first_round), jnp.int32(num_windows))
+        when = (checkpoints, np.int32(first_round), np.int32(num_windows))
         blocks = [
             play(bandit, record, watch, losses, block, *own, *when, window=games.window)
             for block, own in zip(blocks, per_lane, strict=True)
