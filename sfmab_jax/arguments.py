@@ -35,7 +35,12 @@ _GOOD_SHAPES: set[Any] = set()
 def check_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> None:
     """Refuses a strategy whose p'_t is not [n], or whose state does not keep its types."""
     leaves, structure = jax.tree.flatten(bandit)
-    kind = (structure, tuple((np.shape(x), np.result_type(x)) for x in leaves), num_arms, dtype)
+    kind = (
+        structure,
+        tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in leaves),
+        num_arms,
+        dtype,
+    )
     if kind in _GOOD_SHAPES:
         return
     _trace_shapes(name, bandit, num_arms, dtype)

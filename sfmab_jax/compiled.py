@@ -122,7 +122,7 @@ def jit_loop(
         traced = {name: x for name, x in kwargs.items() if name not in static_argnames}
         leaves, tree = jax.tree.flatten((args, traced))
         # By type and not by value: a program refused once is not tried again for other numbers.
-        key = (tree, tuple((np.shape(x), np.result_type(x)) for x in leaves), static)
+        key = (tree, tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in leaves), static)
         if key not in works:
             with _COMPILING:
                 program: Any = whole.trace(*args, **kwargs).jaxpr

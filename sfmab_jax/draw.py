@@ -51,8 +51,11 @@ def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
 
     They are below n 2^-25, and their sum is right to n^2 2^-50.
     """
-    sums = [start_sum(probabilities[0])]
-    for member in probabilities[1:]:
+    # As kernels know it; indexing would bring in more operations.
+    places = range(len(probabilities))
+    members = [lax.squeeze(lax.slice(probabilities, (i,), (i + 1,)), (0,)) for i in places]
+    sums = [start_sum(members[0])]
+    for member in members[1:]:
         value, error = two_sum(sums[-1].value, member)
         sums.append(Sum(value, sums[-1].error + error))
     total = Sum(*two_sum(*sums[-1]))

@@ -65,7 +65,7 @@ def unsupported_operation(operations: Sequence[Operation]) -> str | None:
             found = [unsupported_operation(tape.operations) for tape in inner]
             if any(found):
                 return next(filter(None, found))
-        elif name not in ELEMENTWISE and not has_rule(eqn):
+        elif name not in ELEMENTWISE and name != "reshard" and not has_rule(eqn):
             shapes = ", ".join(str(list(var.aval.shape)) for var in eqn.invars)
             return f"{name} of {shapes}"
     return None
@@ -80,6 +80,8 @@ def _apply(eqn, values, flags, width: int, platform: str) -> list[Value]:
         return _scan(eqn, values, flags, width, platform)
     if name == "while":
         return _while(eqn, values, flags, width, platform)
+    if name == "reshard":  # of one game's numbers, which are not spread out
+        return list(zip(values, flags))
     if name == "cond":
         return _cond(eqn, values, flags, width, platform)
     if not any(flags) and out == () and not any(shapes):

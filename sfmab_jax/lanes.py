@@ -90,6 +90,8 @@ def _replay(
             results = _while(eqn, operands, flags, width)
         elif eqn.primitive.name == "cond":
             results = _cond(eqn, operands, flags, width)
+        elif eqn.primitive.name == "reshard":  # of one game's numbers, which are not spread out
+            results = list(zip(operands, flags))
         elif eqn.primitive.name in CALLS:
             inner = eqn.params[CALLS[eqn.primitive.name]]
             results = _replay(inner, operands, flags, width)
