@@ -33,6 +33,8 @@ __all__ = [
 # Rounds whose losses are handed to the games together, and the most losses for that.
 _WINDOW = 16
 _WINDOW_LOSSES = 2**18
+# The most numbers that a vector over the arms has in all games of a block on CPU.
+_BLOCK_NUMBERS = 2**18
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,22 @@ class Games:
 
     @property
     def width(self) -> int:
-        """Games of a block on each device."""
-        return games_per_device(self.losses.num_arms, self.devices[0])
+        """Games of a block on each device.
+
+        On CPU more where there are many on one sequence of losses, which are then made less often;
+        what a call plays, and so every bit of a game, is the group's.
+        """
+        width = games_per_device(self.losses.num_arms, self.devices[0])
+        while self.group_games < width * len(self.devices) and self._takes(2 * width):
+            width *= 2
+        return width
+
+    def _takes(self, width: int) -> bool:
+        """Whether blocks so wide are small enough, enough, and of one sequence."""
+        enough = self.num_games >= 4 * width * len(self.devices)
+        small = width * self.losses.num_arms <= _BLOCK_NUMBERS
+        one = sequences_per_vector(self.num_sequences, self.num_seeds, width) == 1
+        return enough and small and one
 
     @property
     def block_games(self) -> int:
@@ -68,9 +84,10 @@ class Games:
     @property
     def group_games(self) -> int:
         """Games that one call plays."""
-        if self.devices[0].platform != "cpu" or self.engine == "fused":
-            return self.block_games
-        return min(self.width, group_width(self.losses.num_arms)) * len(self.devices)
+        width = games_per_device(self.losses.num_arms, self.devices[0])
+        if self.devices[0].platform == "cpu" and self.engine == "scan":
+            width = min(width, group_width(self.losses.num_arms))
+        return width * len(self.devices)
 
     @property
     def num_blocks(self) -> int:
