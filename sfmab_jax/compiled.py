@@ -20,9 +20,8 @@ _CPU_OPTIONS: tuple[tuple[str, str | bool], ...] = (
     # XLA's library calls for reductions break the fusion of a round.
     ("xla_cpu_experimental_ynn_fusion_type", ""),
     ("xla_cpu_prefer_vector_width", "512"),
-    # Without a look at NaNs, which never get this far.
-    ("xla_cpu_enable_fast_min_max", True),
 )
+_NO_NANS = ("xla_cpu_enable_fast_min_max", True)
 # Besides the elementwise ones, the operations known to go into one piece of machine code. Others,
 # such as sorts and callbacks, are refused by XLA, or even make it end the process (argmin).
 _IN_ONE_PIECE = ELEMENTWISE | frozenset(
@@ -36,9 +35,10 @@ _IN_ONE_PIECE = ELEMENTWISE | frozenset(
 
 
 @cache
-def _compiler_options(platform: str) -> dict[str, str | bool] | None:
+def _compiler_options(platform: str, no_nans: bool) -> dict[str, str | bool] | None:
     """Those of the options that this XLA knows."""
-    return {k: v for k, v in _CPU_OPTIONS if platform == "cpu" and _is_known(k, v)} or None
+    wanted = (*_CPU_OPTIONS, _NO_NANS) if no_nans else _CPU_OPTIONS
+    return {k: v for k, v in wanted if platform == "cpu" and _is_known(k, v)} or None
 
 
 def _is_known(name: str, value: str | bool) -> bool:
@@ -95,6 +95,7 @@ def jit_loop(
     wrap: Callable[[Callable], Callable] = lambda piece: piece,
     static_argnames: tuple[str, ...] = (),
     donate_argnames: tuple[str, ...] = (),
+    no_nans: bool = False,
 ) -> Callable[..., Any]:
     """``function`` compiled, on CPU in one piece where XLA can.
 
@@ -103,12 +104,13 @@ def jit_loop(
       platform: of the devices it will run on.
       wrap: made around the piece, inside the compiled program; given the piece.
       static_argnames, donate_argnames: as in `jax.jit`.
+      no_nans: whether minima and maxima need not pass on a NaN, which is faster.
     """
     jit = partial(
         jax.jit,
         static_argnames=static_argnames,
         donate_argnames=donate_argnames,
-        compiler_options=_compiler_options(platform),
+        compiler_options=_compiler_options(platform, no_nans),
     )
     plain = jit(wrap(function))
     if platform != "cpu":

@@ -138,8 +138,14 @@ def _compiled_play(devices: tuple, engine: str) -> Callable:
 
         play = wrap(partial(play_chunk_fused, platform=platform))
         return jax.jit(play, static_argnames=static, donate_argnames=donated)
+    # Losses that are no numbers are found when they are measured.
     return jit_loop(
-        play_chunk, platform, wrap=wrap, static_argnames=static, donate_argnames=donated
+        play_chunk,
+        platform,
+        wrap=wrap,
+        static_argnames=static,
+        donate_argnames=donated,
+        no_nans=True,
     )
 
 
