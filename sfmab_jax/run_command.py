@@ -185,7 +185,7 @@ def _readable(row: tuple) -> tuple[str, ...]:
         name,
         f"{regret:.4g} ± {(high - low) / 2:.2g}",
         "" if bound is None else f"{bound:.3g}",
-        "" if speed is None else f"{speed:,.0f}",
+        "" if speed is None else f"{speed / 1e6:.1f} M" if speed >= 1e6 else f"{speed:,.0f}",
     )
 
 
