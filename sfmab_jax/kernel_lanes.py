@@ -54,15 +54,11 @@ def unsupported_operation(operations: Sequence[Operation]) -> str | None:
     """The name of an operation, with its shapes, that kernels do not have here; or None."""
     for eqn, _, _ in operations:
         name = eqn.primitive.name
-        if name in _LOOPS:
-            inner = [tape_of_jaxpr(eqn.params[part].jaxpr) for part in _LOOPS[name]]
+        if name in _LOOPS or name == "cond":
+            held = [eqn.params[part] for part in _LOOPS.get(name, ())]
+            inner = [tape_of_jaxpr(f.jaxpr) for f in (*held, *eqn.params.get("branches", ()))]
             found = [unsupported_operation(tape.operations) for tape in inner]
             found.append("scan in reverse" if eqn.params.get("reverse") else None)
-            if any(found):
-                return next(filter(None, found))
-        elif name == "cond":
-            inner = [tape_of_jaxpr(branch.jaxpr) for branch in eqn.params["branches"]]
-            found = [unsupported_operation(tape.operations) for tape in inner]
             if any(found):
                 return next(filter(None, found))
         elif name not in ELEMENTWISE and name != "reshard" and not has_rule(eqn):

@@ -38,17 +38,20 @@ class Power(NamedTuple):
     coefficient: Array | float  # c
 
 
-def power_stability(power: Power, play: Array, dual_loss: Sum) -> Array:
-    """Psi_p(y) for y [n] in two words; see the head of this file."""
+def power_stability(
+    power: Power, play: Array, dual_loss: Array, error: Array | float = 0.0
+) -> Array:
+    """Psi_p(y) for y [n] and what rounding took from it; see the head of this file."""
+    y_exact = Sum(dual_loss, error + jnp.zeros_like(dual_loss))
     w = power.inverse_dual(play)
     dual = power.dual(play)
-    scores = add_sums(dual, dual_loss)
+    scores = add_sums(dual, y_exact)
     # Large losses must not drown the 1/w of the arms that matter: where the leader of q would
     # leave the domain, count from its score.
     lift = -jnp.minimum(jnp.min(scores.value), 0)
     scores = add(scores, lift)
     lifted = add_sums(scores, Sum(-dual.value, -dual.error)).value
-    y = jnp.where(lift > 0, lifted, dual_loss.value)
+    y = jnp.where(lift > 0, lifted, dual_loss)
     first = leading_arm(scores.value)
     near_leading = Sum(*(pick(word, first) for word in scores))
     gaps = add_sums(scores, Sum(-near_leading.value, -near_leading.error)).value
@@ -69,16 +72,18 @@ def power_stability(power: Power, play: Array, dual_loss: Sum) -> Array:
     ).value
 
 
-def power_stability_on_arm(power: Power, play: Array, arm: Array, dual_loss: Sum) -> Stability:
+def power_stability_on_arm(
+    power: Power, play: Array, arm: Array, dual_loss: Array, error: Array | float = 0.0
+) -> Stability:
     """Psi_p(y) for a loss y [] of one arm, and 0 of all others: two scores instead of n."""
-    y = dual_loss.value
+    y, y_exact = dual_loss, Sum(dual_loss, error + jnp.zeros_like(dual_loss))
     w = power.inverse_dual(play)
     here = jnp.arange(len(play), dtype=arm.dtype) == arm
     others = jnp.where(here, 0, w)
     p_arm, p_best = pick(play, arm), jnp.max(jnp.where(here, 0, play))
     p_best = jnp.maximum(p_best, jnp.finfo(w.dtype).tiny)
     w_arm, w_best = power.inverse_dual(p_arm), power.inverse_dual(p_best)
-    own, of_best = add_sums(power.dual(p_arm), dual_loss), power.dual(p_best)
+    own, of_best = add_sums(power.dual(p_arm), y_exact), power.dual(p_best)
     behind = add_sums(own, Sum(-of_best.value, -of_best.error)).value
     score, best = own.value, of_best.value
     leading = jnp.minimum(score, best)

@@ -1,12 +1,13 @@
 """The log barrier, -log x: the regulariser of Algorithm 1."""
 
+from functools import partial
+
 import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.divergences import log_remainder, log_series
-from sfmab_jax.floating import Sum, reciprocal
-from sfmab_jax.mixability import Stability
+from sfmab_jax.floating import reciprocal
 from sfmab_jax.potentials.base import Potential
 from sfmab_jax.power_stability import Power, power_stability, power_stability_on_arm
 from sfmab_jax.simplex import monotone_solve
@@ -84,13 +85,5 @@ _POWER = Power(
     coefficient=1.0,
 )
 
-
-def _stability(play: Array, dual_loss: Array, error: Array | float = 0.0) -> Array:
-    return power_stability(_POWER, play, Sum(dual_loss, error + jnp.zeros_like(dual_loss)))
-
-
-def _stability_on_arm(
-    play: Array, arm: Array, dual_loss: Array, error: Array | float = 0.0
-) -> Stability:
-    dual = Sum(dual_loss, error + jnp.zeros_like(dual_loss))
-    return power_stability_on_arm(_POWER, play, arm, dual)
+_stability = partial(power_stability, _POWER)
+_stability_on_arm = partial(power_stability_on_arm, _POWER)

@@ -6,7 +6,7 @@ from jax.tree_util import Partial
 
 from sfmab_jax.checks import check_number
 from sfmab_jax.divergences import log_of, log_ratio, power_remainder
-from sfmab_jax.floating import Sum, start_sum
+from sfmab_jax.floating import start_sum
 from sfmab_jax.mixability import Stability
 from sfmab_jax.potentials.base import Potential
 from sfmab_jax.power_stability import Power, power_stability, power_stability_on_arm
@@ -108,14 +108,9 @@ def _power(c: Array | float) -> Power:
     )
 
 
-def _stability(
-    c: Array | float, play: Array, dual_loss: Array, error: Array | float = 0.0
-) -> Array:
-    return power_stability(_power(c), play, Sum(dual_loss, error + jnp.zeros_like(dual_loss)))
+def _stability(c: Array | float, *play_and_loss: Array) -> Array:
+    return power_stability(_power(c), *play_and_loss)
 
 
-def _stability_on_arm(
-    c: Array | float, play: Array, arm: Array, dual_loss: Array, error: Array | float = 0.0
-) -> Stability:
-    dual = Sum(dual_loss, error + jnp.zeros_like(dual_loss))
-    return power_stability_on_arm(_power(c), play, arm, dual)
+def _stability_on_arm(c: Array | float, *play_and_loss: Array) -> Stability:
+    return power_stability_on_arm(_power(c), *play_and_loss)

@@ -1,11 +1,12 @@
 """The Tsallis entropy of power 1/2, -sqrt(x): `tsallis(0.5)` without general powers, so faster."""
 
+from functools import partial
+
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.tree_util import Partial
 
 from sfmab_jax.floating import Sum, two_product
-from sfmab_jax.mixability import Stability
 from sfmab_jax.potentials.base import Potential
 from sfmab_jax.potentials.power import tsallis
 from sfmab_jax.power_stability import Power, power_stability, power_stability_on_arm
@@ -107,13 +108,5 @@ _POWER = Power(
     coefficient=0.5,
 )
 
-
-def _stability(play: Array, dual_loss: Array, error: Array | float = 0.0) -> Array:
-    return power_stability(_POWER, play, Sum(dual_loss, error + jnp.zeros_like(dual_loss)))
-
-
-def _stability_on_arm(
-    play: Array, arm: Array, dual_loss: Array, error: Array | float = 0.0
-) -> Stability:
-    dual = Sum(dual_loss, error + jnp.zeros_like(dual_loss))
-    return power_stability_on_arm(_POWER, play, arm, dual)
+_stability = partial(power_stability, _POWER)
+_stability_on_arm = partial(power_stability_on_arm, _POWER)
