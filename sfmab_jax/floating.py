@@ -12,6 +12,7 @@ __all__ = [
     "add_at",
     "add_sums",
     "arm_sum",
+    "is_arm",
     "pick",
     "reciprocal",
     "rounded",
@@ -101,7 +102,7 @@ def add(total: Sum, term: Array) -> Sum:
 def add_at(totals: Sum, arm: Array, term: Array) -> Sum:
     """``totals`` [n] with ``term`` [] added to that of one arm."""
     now = add(Sum(pick(totals.value, arm), pick(totals.error, arm)), term)
-    here = jnp.arange(totals.value.shape[0], dtype=arm.dtype) == arm
+    here = is_arm(arm, totals.value)
     return Sum(*(jnp.where(here, new, old) for old, new in zip(totals, now)))
 
 
@@ -123,6 +124,16 @@ def arm_sum(x: Array) -> Array:
     return jnp.sum(x)
 
 
+def is_arm(arm: Array, like: Array) -> Array:
+    """True for one arm, False for the others: bool [n] with n the length of ``like``.
+
+    Arms are compared as floats, of which they are exact: on CPU integers take twice the time, as
+    the compiler widens them to the 64 bits of an index.
+    """
+    places = jnp.arange(like.shape[0], dtype=jnp.float32)
+    return places == arm.astype(jnp.float32)
+
+
 def pick(x: Array, arm: Array) -> Array:
     """``x[arm]`` for ``x`` of shape ``[n]``, exactly.
 
@@ -131,5 +142,5 @@ def pick(x: Array, arm: Array) -> Array:
     """
     if x.shape[0] > _ONE_HOT_ARMS:
         return x[arm]
-    here = jnp.arange(x.shape[0], dtype=arm.dtype) == arm
+    here = is_arm(arm, x)
     return jnp.sum(jnp.where(here, x, jnp.zeros_like(x)), dtype=x.dtype)

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from sfmab_jax.divergences import RADIUS
-from sfmab_jax.floating import Sum, add, add_sums, arm_sum, pick
+from sfmab_jax.floating import Sum, add, add_sums, arm_sum, is_arm, pick
 from sfmab_jax.mixability import Stability, leading_arm
+from sfmab_jax.power_moments import moved_little
 from sfmab_jax.simplex import MOST_STEPS
 
 __all__ = ["Power", "power_stability", "power_stability_on_arm"]
@@ -78,7 +79,7 @@ def power_stability_on_arm(
     """Psi_p(y) for a loss y [] of one arm, and 0 of all others: two scores instead of n."""
     y, y_exact = dual_loss, Sum(dual_loss, error + jnp.zeros_like(dual_loss))
     w = power.inverse_dual(play)
-    here = jnp.arange(len(play), dtype=arm.dtype) == arm
+    here = is_arm(arm, play)
     others = jnp.where(here, 0, w)
     p_arm, p_best = pick(play, arm), jnp.max(jnp.where(here, 0, play))
     p_best = jnp.maximum(p_best, jnp.finfo(w.dtype).tiny)
@@ -88,16 +89,20 @@ def power_stability_on_arm(
     score, best = own.value, of_best.value
     leading = jnp.minimum(score, best)
     shift = -p_arm * w_arm * y / arm_sum(play * w)
+    moved = moved_little(power, play, others, (p_arm, w_arm), y, shift)
     shift, m = _below_the_root(power, shift, leading)
+    shift = jnp.where(moved.close, moved.shift, shift)
     near = jnp.minimum(1 + w_best * shift, w_arm * (score + shift)) >= _RELATIVE
 
-    def total(e):
-        # The arm itself mostly moves furthest: apart from the others, which are close.
+    def own_part(e):
         z = w_arm * (y + e)
         close = jnp.abs(z) <= RADIUS
         near_own = power.divergence_near(p_arm, jnp.where(close, z, 0))
-        own = jnp.where(close, near_own, power.divergence(p_arm, z, 1 + z))
-        return own + _divergence(power, play, others * e, w_best * jnp.abs(e))
+        return jnp.where(close, near_own, power.divergence(p_arm, z, 1 + z))
+
+    def total(e):
+        # The arm itself mostly moves furthest: apart from the others, which are close.
+        return own_part(e) + _divergence(power, play, others * e, w_best * jnp.abs(e))
 
     def absolute():
         # 1 + z = w (1/w + y - leading + v), in terms that are not negative.
@@ -105,11 +110,19 @@ def power_stability_on_arm(
         base = jnp.where(here, jnp.maximum(behind, 0), jnp.maximum(-behind, 0))
         return _absolute(power, play, w, origin, base, m)
 
-    return lax.cond(
-        near,
-        lambda: _relative(power, play, w, jnp.where(here, y, 0), shift, leading, total),
-        absolute,
+    def sweep():
+        return lax.cond(
+            near,
+            lambda: _relative(power, play, w, jnp.where(here, y, 0), shift, leading, total),
+            absolute,
+        )
+
+    by_moments = Stability(
+        own_part(moved.shift) + moved.others,
+        -(lax.stop_gradient(leading) + moved.shift),
+        -power.exponent / moved.slope,
     )
+    return lax.cond(moved.holds, lambda: by_moments, sweep)
 
 
 def _below_the_root(power: Power, shift: Array, leading: Array) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import Estimation, Round
-from sfmab_jax.floating import pick
+from sfmab_jax.floating import is_arm, pick
 
 __all__ = ["importance_weighted", "on_arm"]
 
@@ -25,8 +25,7 @@ def importance_weighted() -> Estimation:
 
 def on_arm(value: Array, arm: Array, like: Array) -> Array:
     """The vector with ``value`` on the arm and 0 elsewhere, [n] as ``like``."""
-    here = jnp.arange(len(like), dtype=arm.dtype) == arm
-    return jnp.where(here, value, jnp.zeros_like(like))
+    return jnp.where(is_arm(arm, like), value, jnp.zeros_like(like))
 
 
 def _no_state(num_arms, dtype, loss_unit) -> tuple[()]:

@@ -8,7 +8,7 @@ from jax.tree_util import Partial
 
 from sfmab_jax.base import Estimation, Round
 from sfmab_jax.estimation.importance import on_arm
-from sfmab_jax.floating import pick
+from sfmab_jax.floating import is_arm, pick
 
 __all__ = ["predicted_by_last_seen", "see"]
 
@@ -27,8 +27,7 @@ def predicted_by_last_seen() -> Estimation:
 
 def see(predictions: Array, seen: Round) -> Array:
     """The predictions after a round, [n]."""
-    here = jnp.arange(len(predictions), dtype=seen.arm.dtype) == seen.arm
-    return jnp.where(here, seen.loss, predictions)
+    return jnp.where(is_arm(seen.arm, predictions), seen.loss, predictions)
 
 
 def _init(num_arms, dtype, loss_unit) -> LastSeenState:

@@ -8,7 +8,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round, as_partial
-from sfmab_jax.floating import Sum, add, start_sum
+from sfmab_jax.floating import Sum, add, is_arm, start_sum
 from sfmab_jax.full_information.ftrl import gaps_to_leader
 
 __all__ = ["follow_the_leader", "lowest_index"]
@@ -72,7 +72,7 @@ def _index_init(num_arms, dtype, loss_unit) -> IndexState:
 
 
 def _index_update(bonus, state: IndexState, seen: Round) -> IndexState:
-    here = jnp.arange(len(seen.play), dtype=jnp.int32) == seen.arm
+    here = is_arm(seen.arm, seen.play)
     losses = add(state.losses, jnp.where(here, seen.loss, 0))
     num_plays = state.num_plays + here.astype(jnp.int32)
     num_rounds = state.num_rounds + 1

@@ -9,7 +9,7 @@ from jax.tree_util import Partial
 
 from sfmab_jax.base import Round, Sampling
 from sfmab_jax.checks import check_number
-from sfmab_jax.floating import Sum, add, arm_sum, start_sum
+from sfmab_jax.floating import Sum, add, arm_sum, is_arm, start_sum
 
 __all__ = ["gap_estimates", "gap_exploration"]
 
@@ -82,7 +82,7 @@ def _probabilities(alpha, beta, state: GapExplorationState, play: Array) -> Arra
 
 
 def _update(state: GapExplorationState, seen: Round) -> GapExplorationState:
-    here = jnp.arange(len(seen.play), dtype=jnp.int32) == seen.arm
+    here = is_arm(seen.arm, seen.play)
     return GapExplorationState(
         num_rounds=state.num_rounds + 1,
         num_plays=state.num_plays + here.astype(jnp.int32),

@@ -10,7 +10,7 @@ from jax import Array
 
 from sfmab_jax.base import Bandit
 from sfmab_jax.draw import draw_arm
-from sfmab_jax.floating import Sum, pick
+from sfmab_jax.floating import Sum, is_arm, pick
 from sfmab_jax.full_information.ftrl import follow
 from sfmab_jax.mixability import mixability_gap
 from sfmab_jax.potentials import Potential
@@ -98,7 +98,7 @@ def _games(bandit: Bandit, losses: Array, arms: Array, words: Array):
         loss, forced, word = now
         probabilities = bandit.probabilities(state)
         arm = jnp.where(forced >= 0, forced, draw_arm(probabilities, (word[0], word[1])))
-        here = jnp.arange(len(loss), dtype=arm.dtype) == arm
+        here = is_arm(arm, loss)
         seen = pick(loss, arm)
         estimate = jnp.where(here, seen / pick(probabilities, arm), jnp.zeros_like(loss))
         state = bandit.update(state, arm, seen)
