@@ -8,6 +8,7 @@ from rich.console import Console
 
 from sfmab_jax.losses_command import LOSSES_EPILOG, losses
 from sfmab_jax.options import configure, count_option
+from sfmab_jax.program_cache import keep_programs
 from sfmab_jax.run_command import RUN_EPILOG, run
 from sfmab_jax.study.commands import app as study_app
 from sfmab_jax.study.plan_command import plan
@@ -41,6 +42,7 @@ def _commands(
     ] = False,
 ) -> None:
     """Study scale-free adversarial bandits: simulate strategies and compare their regret."""
+    keep_programs()
 
 
 def verify(
