@@ -14,7 +14,7 @@ from sfmab_jax.lanes import ELEMENTWISE
 
 __all__ = ["in_one_piece", "jit_loop"]
 
-# Held while a program is first called, lest several threads compile it at the same time.
+# Held while a program is compiled, lest several threads compile it at the same time.
 _COMPILING = threading.Lock()
 _CPU_OPTIONS: tuple[tuple[str, str | bool], ...] = (
     # XLA's library calls for reductions break the fusion of a round.
@@ -96,8 +96,11 @@ def jit_loop(
     static_argnames: tuple[str, ...] = (),
     donate_argnames: tuple[str, ...] = (),
     no_nans: bool = False,
-) -> Callable[..., Any]:
-    """``function`` compiled, on CPU in one piece where XLA can.
+) -> Callable[..., Callable[..., Any]]:
+    """A function of arguments that gives ``function`` compiled for such arguments.
+
+    On CPU it is compiled in one piece where XLA can. To look up the program takes as long as to
+    call it, so it is done once for many calls.
 
     Args:
       function: a loop over rounds.
@@ -113,33 +116,33 @@ def jit_loop(
         compiler_options=_compiler_options(platform, no_nans),
     )
     plain = jit(wrap(function))
-    if platform != "cpu":
-        return plain
     whole = jit(wrap(in_one_piece(function, static_argnames)))
-    # What has been called, by the shapes of its arguments, and how it went.
-    works: dict[Any, bool] = {}
+    # By the types of the arguments, not their values: one program serves all numbers.
+    chosen: dict[Any, Callable] = {}
 
-    def run(*args, **kwargs):
+    def choose(*args, **kwargs) -> Callable:
         static = tuple(kwargs.get(name) for name in static_argnames)
         traced = {name: x for name, x in kwargs.items() if name not in static_argnames}
         leaves, tree = jax.tree.flatten((args, traced))
-        # By type and not by value: a program refused once is not tried again for other numbers.
         key = (tree, tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in leaves), static)
-        if key not in works:
+        if key not in chosen:
             with _COMPILING:
-                program: Any = whole.trace(*args, **kwargs).jaxpr
-                if program.effects or not _fits_in_one_piece(program.jaxpr):
-                    works[key] = False
-                    return plain(*args, **kwargs)
-                try:
-                    result = whole(*args, **kwargs)
-                except jax.errors.JaxRuntimeError:
-                    if any(isinstance(x, jax.Array) and x.is_deleted() for x in leaves):
-                        raise  # it was compiled and failed while it ran
-                    works[key] = False
-                    return plain(*args, **kwargs)
-                works[key] = True
-                return result
-        return (whole if works[key] else plain)(*args, **kwargs)
+                one_piece = platform == "cpu" and _compiles(whole.trace(*args, **kwargs))
+                if not one_piece:
+                    plain.lower(*args, **kwargs).compile()
+                chosen[key] = whole if one_piece else plain
+        return chosen[key]
 
-    return run
+    return choose
+
+
+def _compiles(traced: Any) -> bool:
+    """Whether XLA takes the program in one piece; then it is compiled."""
+    program = traced.jaxpr
+    if program.effects or not _fits_in_one_piece(program.jaxpr):
+        return False
+    try:
+        traced.lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True

@@ -128,7 +128,10 @@ _begin_block = jax.jit(
 
 @cache
 def _compiled_play(devices: tuple, engine: str) -> Callable:
-    """The engine compiled, its lanes split evenly over the devices if there are several."""
+    """Gives the engine compiled for some arguments, see `jit_loop`.
+
+    Its lanes are split evenly over the devices if there are several.
+    """
     platform = devices[0].platform
     mesh = Mesh(np.array(devices), ("lanes",), axis_types=(AxisType.Auto,))
     wrap = partial(_sharded, mesh) if len(devices) > 1 else lambda play: play
@@ -137,7 +140,8 @@ def _compiled_play(devices: tuple, engine: str) -> Callable:
         from sfmab_jax.fused import play_chunk_fused  # Pallas takes its time to import
 
         play = wrap(partial(play_chunk_fused, platform=platform))
-        return jax.jit(play, static_argnames=static, donate_argnames=donated)
+        program = jax.jit(play, static_argnames=static, donate_argnames=donated)
+        return lambda *args, **kwargs: program
     # Losses that are no numbers are found when they are measured.
     return jit_loop(
         play_chunk,
@@ -214,22 +218,21 @@ def play_games(
     first = by_device[:, :1]
     run = np.arange(sequences_per_vector(games.num_sequences, games.num_seeds, width))
     feed = games.feed(np.minimum(first + run, games.num_sequences - 1).ravel())
-    play = _compiled_play(games.devices, games.engine)
+    program_for = _compiled_play(games.devices, games.engine)
     groups = _lanes_of_groups(games)
     groups = groups[groups.min(axis=1) < num_here]
-    blocks: list[Block] = [
-        _begin_block(
-            bandit,
-            record,
-            watch,
-            jnp.asarray(1 / games.unit, games.dtype),
-            num_arms=games.losses.num_arms,
-            width=games.group_games,
-            num_checkpoints=len(games.checkpoints),
-            dtype=games.dtype,
-        )
-        for _ in groups
-    ]
+    begun = _begin_block(
+        bandit,
+        record,
+        watch,
+        jnp.asarray(1 / games.unit, games.dtype),
+        num_arms=games.losses.num_arms,
+        width=games.group_games,
+        num_checkpoints=len(games.checkpoints),
+        dtype=games.dtype,
+    )
+    # All begin alike; from here each call copies what it is given.
+    blocks: list[Block] = [jax.tree.map(np.asarray, begun)] * len(groups)
     seed = jnp.uint32(seed + games.first_seed)
     keys = np.asarray(_game_keys(jax.random.key(games.seed), jnp.uint32(sequence), seed))
     lane_sequence = (by_device - first).ravel().astype(np.int32)
@@ -247,10 +250,12 @@ def play_games(
             return None
         losses = feed.chunk(first_round)
         when = (checkpoints, np.int32(first_round), np.int32(num_windows))
-        blocks = [
-            play(bandit, record, watch, losses, block, *own, *when, window=games.window)
+        calls = [
+            (bandit, record, watch, losses, block, *own, *when)
             for block, own in zip(blocks, per_lane, strict=True)
         ]
+        play = program_for(*calls[0], window=games.window)
+        blocks = [play(*call, window=games.window) for call in calls]
         jax.block_until_ready(blocks)
         advance(min(games.chunk_rounds, games.num_rounds - first_round + 1) * num_here)
         bookmark.keep(first_round - 1 + games.chunk_rounds, blocks, feed)

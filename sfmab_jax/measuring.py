@@ -30,7 +30,7 @@ def measure_losses(
 ) -> Norms | None:
     """The norms of all sequences at the checkpoints; None if stopped."""
     num_arms = games.losses.num_arms
-    measure_rounds = _compiled_measure(games.devices[0].platform)
+    program_for = _compiled_measure(games.devices[0].platform)
     block = min(games.width, 1 << (games.num_sequences - 1).bit_length())
     rows = []
     for start in range(0, games.num_sequences, block):
@@ -47,9 +47,8 @@ def measure_losses(
             if stop.is_set():
                 return None
             losses = feed.chunk(first_round)
-            measure = measure_rounds(
-                losses, measure, jnp.int32(games.checkpoints), jnp.int32(first_round)
-            )
+            given = (losses, measure, jnp.int32(games.checkpoints), jnp.int32(first_round))
+            measure = program_for(*given)(*given)
             jax.block_until_ready(measure)
             bookmark.keep(first_round - 1 + games.chunk_rounds, measure, feed)
         rows.append(np.asarray(measure.rows)[:-1])
