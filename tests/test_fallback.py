@@ -83,9 +83,10 @@ def sums(rows, total):
 def test_with_and_without_the_mark(function):
     """The loop in one piece, or what stands in for it, against NumPy."""
     rows = np.random.default_rng(0).integers(0, 100, (20, 6)).astype(np.float32)
-    run = jit_loop(function, "cpu", donate_argnames=("total",))
+    program_for = jit_loop(function, "cpu", donate_argnames=("total",))
     for start in (0.0, 5.0):  # the second call knows how the first went
-        assert run(jnp.asarray(rows), jnp.float32(start)) == rows.min(axis=1).sum() + start
+        given = (jnp.asarray(rows), jnp.float32(start))
+        assert program_for(*given)(*given) == rows.min(axis=1).sum() + start
     if function is sums:
         assert in_one_piece(function)(jnp.asarray(rows), jnp.float32(0)) == rows.min(axis=1).sum()
 
@@ -101,9 +102,10 @@ def test_a_refused_program_is_tried_once():
 
         return counted
 
-    run = jit_loop(sums_of_sorted, "cpu", wrap=wrap)
+    program_for = jit_loop(sums_of_sorted, "cpu", wrap=wrap)
     for start in (1.0, 2.0, 3.0):
-        assert run(np.zeros((4, 3), np.float32), np.float32(start)) == start
+        given = (np.zeros((4, 3), np.float32), np.float32(start))
+        assert program_for(*given)(*given) == start
     # Traced once in one piece and once as it is.
     assert len(tried) == 2
 
