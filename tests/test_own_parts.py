@@ -29,6 +29,15 @@ def test_parts_have_their_places(parts, named):
         sf.compose(*parts)
 
 
+@pytest.mark.parametrize("given", ["log_barrier", sf.potentials.log_barrier, None])
+@pytest.mark.parametrize(
+    "make", [sf.full_information.ada_ftrl, lambda p: sf.full_information.ftrl(p, 0.1)]
+)
+def test_a_potential_must_be_one(make, given):
+    with pytest.raises(ValueError, match=r"potential is .*; give one of sf.potentials"):
+        make(given)
+
+
 @pytest.mark.parametrize(
     ("part", "named"),
     [

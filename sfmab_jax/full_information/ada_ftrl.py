@@ -13,6 +13,7 @@ from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
 from sfmab_jax.full_information.ftrl import add_round, follow
 from sfmab_jax.mixability import Stability, gap_of_arm, mixability_gap
 from sfmab_jax.potentials import Potential
+from sfmab_jax.potentials.base import check_potential
 
 __all__ = ["AdaFTRLState", "ada_ftrl", "proxy_gap"]
 
@@ -49,6 +50,7 @@ def ada_ftrl(
     >>> print(scheme.init(4, jnp.dtype("float32"), jnp.float32(1.0)).learning_rate)
     4.0
     """
+    check_potential(potential)
     if alpha is not None and not callable(alpha):
         check_number("alpha", alpha, positive=True)
     check_number("beta", beta)

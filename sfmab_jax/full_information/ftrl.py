@@ -11,6 +11,7 @@ from sfmab_jax.base import FullInformation, Round, as_partial
 from sfmab_jax.checks import check_number
 from sfmab_jax.floating import Sum, add, add_at, start_sum
 from sfmab_jax.potentials import Potential
+from sfmab_jax.potentials.base import check_potential
 from sfmab_jax.simplex import distribution_of_gaps
 
 __all__ = ["FTRLState", "add_round", "follow", "ftrl", "ftrl_by_arms", "gaps_to_leader"]
@@ -50,6 +51,7 @@ def ftrl_by_arms(
     potential: Potential, learning_rate: Callable[[Array, int], Array]
 ) -> FullInformation:
     """`ftrl` with eta_t = learning_rate(t, n), for schedules that know the number of arms n."""
+    check_potential(potential)
     schedule = as_partial(learning_rate)
     return FullInformation(
         init=Partial(_init, schedule), update=Partial(_update, potential, schedule)

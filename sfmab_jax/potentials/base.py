@@ -1,7 +1,8 @@
 """What a potential is."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from textwrap import shorten
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -9,7 +10,7 @@ from jax import Array
 from sfmab_jax.floating import arm_sum
 from sfmab_jax.mixability import Stability
 
-__all__ = ["Potential", "regularizer"]
+__all__ = ["Potential", "check_potential", "regularizer"]
 
 
 class Potential(NamedTuple):
@@ -29,6 +30,15 @@ class Potential(NamedTuple):
     stability: Callable[..., Array]  # (p [n], y [n], error of y = 0) -> Psi_p(y) []
     # (p [n], arm, y [], error of y = 0) -> Psi_p and more, for y of that arm and 0 of the others
     stability_on_arm: Callable[..., Stability] | None = None
+
+
+def check_potential(value: Any) -> None:
+    """Refuses what is no potential, such as its name."""
+    if not isinstance(value, Potential):
+        raise ValueError(
+            f"potential is {shorten(repr(value), 80)}; give one of sf.potentials, as "
+            "sf.potentials.log_barrier()"
+        )
 
 
 def regularizer(potential: Potential, point: Array) -> Array:
