@@ -51,6 +51,18 @@ value, slope = sf.exact_gradient(sf.strategies.scale_free(), np.eye(2, dtype=np.
 assert np.isfinite(slope).all()
 print("played")
 """
+# A search by gradient, and a descent on parameters.
+SEARCHES = """
+import numpy as np
+import sfmab_jax as sf
+few = dict(num_restarts=2, num_steps=3, num_seeds=8, score_seeds=64)
+found = sf.worst_case(sf.strategies.scale_free(), 2, 8, rivals=["uniform"], **few)
+assert np.isfinite(found.score.value)
+losses = sf.losses.bernoulli(num_arms=2)
+tuned = sf.tune(sf.strategies.scale_free, {"beta": (0.1, 2.0)}, losses, num_rounds=8, **few)
+assert np.isfinite(tuned.score.value)
+print("played")
+"""
 # One of each kind of potential and estimator.
 NAMES = ("tsallis_inf", "exp3_ix", "ahb", "broad", "ada_hedge", "ucb1")
 
@@ -79,6 +91,14 @@ def test_games_under(variable):
 )
 def test_losses_and_gradients_under(variable):
     done = run_under(variable, LOSSES)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["played"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variable", ["JAX_DEBUG_NANS", "JAX_DEBUG_KEY_REUSE"])
+def test_searches_under(variable):
+    done = run_under(variable, SEARCHES)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["played"]
 
@@ -127,9 +147,11 @@ def test_nothing_is_transferred_within_a_chunk():
     keys = jnp.zeros((2, width), jnp.uint32).at[1].set(jnp.arange(width, dtype=jnp.uint32))
     lanes = jnp.zeros(width, jnp.int32)
     when = (jnp.full(1, rounds, jnp.int32), jnp.int32(1), jnp.int32(1))
-    play = _compiled_play(tuple(jax.devices()[:1]), "scan")
+    program_for = _compiled_play(tuple(jax.devices()[:1]), "scan")
     # Compiled first: constants of a program are placed when it is made.
-    first = play(bandit, None, None, losses, block, keys, lanes, *when, window=rounds)
+    given = (bandit, None, None, losses, block, keys, lanes, *when)
+    play = program_for(*given, window=rounds)
+    first = play(*given, window=rounds)
     again = jax.tree.map(jnp.copy, first)
     with jax.transfer_guard("disallow_explicit"):
         after = play(bandit, None, None, losses, again, keys, lanes, *when, window=rounds)
