@@ -1,5 +1,6 @@
 """Compiling loops for speed on CPU: no library calls, wide vectors, one function for all rounds."""
 
+import os
 import threading
 from collections.abc import Callable
 from functools import cache, partial, wraps
@@ -99,7 +100,8 @@ def jit_loop(
 ) -> Callable[..., Callable[..., Any]]:
     """A function of arguments that gives ``function`` compiled for such arguments.
 
-    On CPU it is compiled in one piece where XLA can. To look up the program takes as long as to
+    On CPU it is compiled in one piece where XLA can, unless SFMAB_PLAIN_PROGRAMS is set: XLA has
+    been seen to end the process on such a program. To look up the program takes as long as to
     call it, so it is done once for many calls.
 
     Args:
@@ -127,7 +129,8 @@ def jit_loop(
         key = (tree, tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in leaves), static)
         if key not in chosen:
             with _COMPILING:
-                one_piece = platform == "cpu" and _compiles(whole.trace(*args, **kwargs))
+                asked = platform == "cpu" and not os.environ.get("SFMAB_PLAIN_PROGRAMS")
+                one_piece = asked and _compiles(whole.trace(*args, **kwargs))
                 if not one_piece:
                     plain.lower(*args, **kwargs).compile()
                 chosen[key] = whole if one_piece else plain

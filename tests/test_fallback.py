@@ -91,6 +91,22 @@ def test_with_and_without_the_mark(function):
         assert in_one_piece(function)(jnp.asarray(rows), jnp.float32(0)) == rows.min(axis=1).sum()
 
 
+def test_one_piece_can_be_switched_off(monkeypatch):
+    """For one whose program makes XLA end the process."""
+    wrapped = []
+
+    def wrap(piece):
+        wrapped.append(piece)
+        return piece
+
+    given = (np.ones((4, 3), np.float32), np.float32(1))
+    for value, chosen in (("", 1), ("1", 0)):
+        monkeypatch.setenv("SFMAB_PLAIN_PROGRAMS", value)
+        program = jit_loop(sums, "cpu", wrap=wrap)(*given)
+        assert program.__wrapped__ is wrapped[-2:][chosen]
+        assert program(*given) == 5
+
+
 def test_a_refused_program_is_tried_once():
     """And not again for other numbers of the same kind, Python's or NumPy's."""
     tried = []
