@@ -23,7 +23,7 @@ ELEMENTWISE = frozenset(
     """
     abs add add_any and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp
     convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
-    integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or
+    integer_pow is_finite le lgamma log log1p log2 logistic lt max min mul ne neg nextafter not or
     population_count pow rem round rsqrt select_n shift_left shift_right_arithmetic
     shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor
     """.split()

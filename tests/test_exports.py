@@ -4,6 +4,7 @@ To lower is not to run: it shows that every operation of a round has a translati
 program would ask of the host (nothing) and of the device (no float64).
 """
 
+import contextlib
 import re
 from functools import partial
 
@@ -63,8 +64,19 @@ def lowered_text(function, arguments, platform):
     """The program as text; the only call out of it may be the kernel."""
     allowed = [export.DisabledSafetyCheck.custom_call(name) for name in KERNELS]
     compiled = jax.jit(function, donate_argnames="block")
-    exported = export.export(compiled, platforms=[platform], disabled_checks=allowed)(*arguments)
-    return exported.mlir_module()
+    exporter = export.export(compiled, platforms=[platform], disabled_checks=allowed)
+    with on_a_described(platform):
+        return exporter(*arguments).mlir_module()
+
+
+def on_a_described(platform):
+    """The context in which JAX, from 0.12 on, takes it that there is such a GPU."""
+    kinds = {"cuda": "NVIDIA H100", "rocm": "gfx942"}
+    if platform not in kinds or not hasattr(jax.sharding, "AbstractDevice"):
+        return contextlib.nullcontext()
+    device = jax.sharding.AbstractDevice(kinds[platform], None, platform)
+    mesh = jax.sharding.AbstractMesh((1,), ("lanes",), abstract_device=device)
+    return jax.sharding.use_abstract_mesh(mesh)
 
 
 def assert_device_only(text, kernel=False):

@@ -152,7 +152,9 @@ def test_arrays_are_sequences(table, bad):
     """The table itself, its size, and a hole in it named by its place."""
     sequence = losses.as_loss_sequence(table)
     assert losses.as_loss_sequence(sequence) is sequence
-    assert sequence == replace(losses.from_array(table), table=sequence.table)
+    other = losses.from_array(table)
+    assert vars(sequence) == vars(replace(other, table=sequence.table))
+    assert sequence != other
     np.testing.assert_array_equal(sequence.table[0], table)
     assert (sequence.num_rounds, sequence.num_arms, sequence.num_sequences) == (ROUNDS, NUM_ARMS, 1)
     assert sequence.magnitude == (np.abs(table).max() or 1.0)

@@ -37,7 +37,7 @@ class Table(Protocol):
     def __getitem__(self, index: Any) -> np.ndarray: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # tables have no one answer to ==
 class LossSequence:
     """An oblivious loss sequence l_1, l_2, ... in R^n, either generated or a table.
 
