@@ -233,8 +233,8 @@ def play_games(
     )
     # All begin alike; from here each call copies what it is given.
     blocks: list[Block] = [jax.tree.map(np.asarray, begun)] * len(groups)
-    seed = jnp.uint32(seed + games.first_seed)
-    keys = np.asarray(_game_keys(jax.random.key(games.seed), jnp.uint32(sequence), seed))
+    whose = (jnp.uint32(sequence), jnp.uint32(seed + games.first_seed))
+    keys = np.asarray(_game_keys(jax.random.key(games.seed), *whose))
     lane_sequence = (by_device - first).ravel().astype(np.int32)
     per_lane = [(keys[:, lanes], lane_sequence[lanes]) for lanes in groups]
     checkpoints = jnp.int32(games.checkpoints)
