@@ -127,8 +127,10 @@ def jit_loop(
         traced = {name: x for name, x in kwargs.items() if name not in static_argnames}
         leaves, tree = jax.tree.flatten((args, traced))
         key = (tree, tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in leaves), static)
-        if key not in chosen:
-            with _COMPILING:
+        if key in chosen:
+            return chosen[key]
+        with _COMPILING:
+            if key not in chosen:  # another thread may have been first
                 asked = platform == "cpu" and not os.environ.get("SFMAB_PLAIN_PROGRAMS")
                 one_piece = asked and _compiles(whole.trace(*args, **kwargs))
                 if not one_piece:
