@@ -19,7 +19,7 @@ from sfmab_jax.compiled import jit_loop
 from sfmab_jax.feed import Feed
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.random_bits import game_key
-from sfmab_jax.rounds import Block, begin_block, group_width, play_chunk
+from sfmab_jax.rounds import Block, begin_block, group_width, in_groups, play_chunk
 from sfmab_jax.sizes import games_per_device
 
 __all__ = [
@@ -83,11 +83,17 @@ class Games:
 
     @property
     def group_games(self) -> int:
-        """Games that one call plays."""
+        """Games that are played side by side."""
         width = games_per_device(self.losses.num_arms, self.devices[0])
         if self.devices[0].platform == "cpu" and self.engine == "scan":
             width = min(width, group_width(self.losses.num_arms))
         return width * len(self.devices)
+
+    @property
+    def groups_per_call(self) -> int:
+        """Whatever the number of games, lest there be several programs."""
+        width = games_per_device(self.losses.num_arms, self.devices[0])
+        return width * len(self.devices) // self.group_games
 
     @property
     def num_blocks(self) -> int:
@@ -135,16 +141,16 @@ def _compiled_play(devices: tuple, engine: str) -> Callable:
     platform = devices[0].platform
     mesh = Mesh(np.array(devices), ("lanes",), axis_types=(AxisType.Auto,))
     wrap = partial(_sharded, mesh) if len(devices) > 1 else lambda play: play
-    static, donated = ("window",), ("block",)
+    static, donated = ("window",), ("blocks",)
     if engine == "fused":
         from sfmab_jax.fused import play_chunk_fused  # Pallas takes its time to import
 
-        play = wrap(partial(play_chunk_fused, platform=platform))
+        play = wrap(in_groups(partial(play_chunk_fused, platform=platform)))
         program = jax.jit(play, static_argnames=static, donate_argnames=donated)
         return lambda *args, **kwargs: program
     # Losses that are no numbers are found when they are measured.
     return jit_loop(
-        play_chunk,
+        in_groups(play_chunk),
         platform,
         wrap=wrap,
         static_argnames=static,
@@ -161,14 +167,14 @@ def _sharded(mesh: Mesh, play: Callable) -> Callable:
         return jax.tree.map(lambda x: PartitionSpec(*[None] * (x.ndim - 1), "lanes"), tree)
 
     def sharded_play(
-        bandit, record, watch, losses, block, game_keys, lane_sequence, *shared, window: int
+        bandit, record, watch, losses, blocks, game_keys, lane_sequence, *shared, window: int
     ) -> Block:
-        in_lanes = (losses, block, game_keys, lane_sequence)
+        in_lanes = (losses, blocks, game_keys, lane_sequence)
         return jax.shard_map(
             partial(play, window=window),
             mesh=mesh,
             in_specs=(*[everywhere] * 3, *by_lane(in_lanes), *[everywhere] * len(shared)),
-            out_specs=by_lane(block),
+            out_specs=by_lane(blocks),
             check_vma=False,
         )(bandit, record, watch, *in_lanes, *shared)
 
@@ -221,6 +227,8 @@ def play_games(
     program_for = _compiled_play(games.devices, games.engine)
     groups = _lanes_of_groups(games)
     groups = groups[groups.min(axis=1) < num_here]
+    together = games.groups_per_call
+    calls = [groups[first : first + together] for first in range(0, len(groups), together)]
     begun = _begin_block(
         bandit,
         record,
@@ -232,11 +240,13 @@ def play_games(
         dtype=games.dtype,
     )
     # All begin alike; from here each call copies what it is given.
-    blocks: list[Block] = [jax.tree.map(np.asarray, begun)] * len(groups)
+    alike = jax.tree.map(lambda x: np.broadcast_to(np.asarray(x), (together, *x.shape)), begun)
+    blocks: list[Block] = [alike] * len(calls)
     whose = (jnp.uint32(sequence), jnp.uint32(seed + games.first_seed))
     keys = np.asarray(_game_keys(jax.random.key(games.seed), *whose))
     lane_sequence = (by_device - first).ravel().astype(np.int32)
-    per_lane = [(keys[:, lanes], lane_sequence[lanes]) for lanes in groups]
+    spare = [np.resize(lanes, (together, lanes.shape[1])) for lanes in calls]
+    per_lane = [(keys[:, lanes].swapaxes(0, 1), lane_sequence[lanes]) for lanes in spare]
     checkpoints = jnp.int32(games.checkpoints)
     bookmark = Bookmark(
         bookmarks,
@@ -250,31 +260,34 @@ def play_games(
             return None
         losses = feed.chunk(first_round)
         when = (checkpoints, np.int32(first_round), np.int32(num_windows))
-        calls = [
-            (bandit, record, watch, losses, block, *own, *when)
-            for block, own in zip(blocks, per_lane, strict=True)
+        given = [
+            (bandit, record, watch, losses, block, *own, *when, np.int32(len(lanes)))
+            for block, own, lanes in zip(blocks, per_lane, calls, strict=True)
         ]
-        play = program_for(*calls[0], window=games.window)
-        blocks = [play(*call, window=games.window) for call in calls]
+        play = program_for(*given[0], window=games.window)
+        blocks = [play(*arguments, window=games.window) for arguments in given]
         jax.block_until_ready(blocks)
         advance(min(games.chunk_rounds, games.num_rounds - first_round + 1) * num_here)
         bookmark.keep(first_round - 1 + games.chunk_rounds, blocks, feed)
     order = np.argsort(groups, axis=None)[:num_here]
+    in_order = slice(num_here) if (order == np.arange(num_here)).all() else order
 
     def of_games(*leaves: Array) -> np.ndarray:
-        """Rows of the groups [C + 1, ..., lanes] -> [C, ..., games]."""
-        return np.concatenate([np.asarray(leaf)[:-1] for leaf in leaves], axis=-1)[..., order]
+        """Rows of the calls [groups, C + 1, ..., lanes] -> [games, C, ...]."""
+        rows = np.concatenate([np.asarray(leaf)[:, :-1] for leaf in leaves])[: len(groups)]
+        by_lane = np.moveaxis(rows, -1, 1)
+        return by_lane.reshape(-1, *by_lane.shape[2:])[in_order]
 
-    totals = of_games(*(block.totals for block in blocks)).astype(np.float64) * games.unit
-    realised, realised_error, advantage, advantage_error = np.moveaxis(totals, 1, 0)
-    realised = (realised + realised_error).T
-    expected = realised + (advantage + advantage_error).T
-    records = jax.tree.map(
-        lambda *leaves: np.moveaxis(of_games(*leaves), -1, 0), *(block.records for block in blocks)
+    totals = [np.asarray(block.totals) for block in blocks]
+    value, error, advantage, its_error = (
+        of_games(*(rows[:, :, word] for rows in totals)) for word in range(4)
     )
+    realised = np.add(value, error, dtype=np.float64) * games.unit
+    expected = realised + np.add(advantage, its_error, dtype=np.float64) * games.unit
+    records = jax.tree.map(of_games, *(block.records for block in blocks))
     watched = None
     if watch is not None:
-        watched = of_games(*(block.watch_rows for block in blocks)).transpose(2, 0, 1)
+        watched = of_games(*(block.watch_rows for block in blocks))
     return GamesPlayed(realised, expected, records, watched)
 
 

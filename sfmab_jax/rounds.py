@@ -28,6 +28,7 @@ __all__ = [
     "block_width",
     "checkpoint_slots",
     "group_width",
+    "in_groups",
     "play_chunk",
     "play_game",
     "to_lanes",
@@ -58,7 +59,7 @@ def block_width(num_arms: int) -> int:
 
 
 def group_width(num_arms: int) -> int:
-    """Games of a block that one call plays on a CPU: as many as stay in its cache."""
+    """Games that are played side by side on a CPU: as many as stay in its cache."""
     return 128 if num_arms <= 256 else 64
 
 
@@ -141,6 +142,46 @@ def play_chunk(
         return lax.scan(step, block, (rounds, slots, due, to_lanes(here, lane_sequence)))[0]
 
     return lax.fori_loop(0, num_windows, play_window, block)
+
+
+def in_groups(play: Callable[..., Block]) -> Callable[..., Block]:
+    """``play``, `play_chunk` or the like, on groups of games one after the other.
+
+    What belongs to the games, that is blocks, keys and sequences, has a first axis for the
+    groups, and ``num_groups``, int32 [], tells how many of them are played.
+    """
+
+    def play_groups(
+        bandit,
+        record,
+        watch,
+        losses: Array,
+        blocks: Block,
+        game_keys: Array,
+        lane_sequence: Array,
+        checkpoints: Array,
+        first_round: Array,
+        num_windows: Array,
+        num_groups: Array,
+        *,
+        window: int,
+    ) -> Block:
+        def play_group(index: Array, blocks: Block) -> Block:
+            block, keys, sequence = jax.tree.map(
+                lambda leaf: lax.dynamic_index_in_dim(leaf, index, keepdims=False),
+                (blocks, game_keys, lane_sequence),
+            )
+            when = (checkpoints, first_round, num_windows)
+            after = play(
+                bandit, record, watch, losses, block, keys, sequence, *when, window=window
+            )
+            return jax.tree.map(lambda leaf, new: leaf.at[index].set(new), blocks, after)
+
+        if len(game_keys) == 1:
+            return play_group(jnp.int32(0), blocks)
+        return lax.fori_loop(0, num_groups, play_group, blocks)
+
+    return play_groups
 
 
 def checkpoint_slots(checkpoints: Array, rounds: Array) -> Array:

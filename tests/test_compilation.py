@@ -18,7 +18,7 @@ def test_a_second_run_compiles_nothing(caplog):
 
     def compiled():
         messages = [record.getMessage() for record in caplog.records]
-        return [m for m in messages if "XLA compilation" in m and "play_chunk" in m]
+        return [m for m in messages if "XLA compilation" in m and "play_groups" in m]
 
     run()
     jax.config.update("jax_log_compiles", True)  # in all threads, unlike jax.log_compiles()

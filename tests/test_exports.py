@@ -20,7 +20,7 @@ from sfmab_jax.base import told_rounds, with_static_functions
 from sfmab_jax.feed import _generate, _start
 from sfmab_jax.fused import play_chunk_fused
 from sfmab_jax.norms import begin_measure, measure_chunk
-from sfmab_jax.rounds import begin_block, play_chunk
+from sfmab_jax.rounds import begin_block, in_groups, play_chunk
 from sfmab_jax.strategies import STRATEGIES
 
 PLATFORMS = ["cuda", "rocm", "tpu"]
@@ -45,16 +45,18 @@ def arguments_of_a_chunk(bandit, num_arms, num_sequences=1, record=None):
             dtype=jnp.float32,
         )
     )
+    blocks = jax.tree.map(lambda x: jax.ShapeDtypeStruct((1, *x.shape), x.dtype), block)
     number = jax.ShapeDtypeStruct((), jnp.int32)
     return (
         bandit,
         record,
         None,
         jax.ShapeDtypeStruct((ROUNDS, num_arms, num_sequences), jnp.float32),
-        block,
-        jax.ShapeDtypeStruct((2, WIDTH), jnp.uint32),
-        jax.ShapeDtypeStruct((WIDTH,), jnp.int32),
+        blocks,
+        jax.ShapeDtypeStruct((1, 2, WIDTH), jnp.uint32),
+        jax.ShapeDtypeStruct((1, WIDTH), jnp.int32),
         jax.ShapeDtypeStruct((5,), jnp.int32),
+        number,
         number,
         number,
     )
@@ -63,7 +65,7 @@ def arguments_of_a_chunk(bandit, num_arms, num_sequences=1, record=None):
 def lowered_text(function, arguments, platform):
     """The program as text; the only call out of it may be the kernel."""
     allowed = [export.DisabledSafetyCheck.custom_call(name) for name in KERNELS]
-    compiled = jax.jit(function, donate_argnames="block")
+    compiled = jax.jit(function, donate_argnames="blocks")
     exporter = export.export(compiled, platforms=[platform], disabled_checks=allowed)
     with on_a_described(platform):
         return exporter(*arguments).mlir_module()
@@ -116,7 +118,7 @@ def test_the_scan_engine(platform, num_sequences):
     for exploration in ("adaptive", "decaying"):
         bandit = sf.strategies.scale_free(exploration)
         arguments = arguments_of_a_chunk(bandit, 10, num_sequences)
-        text = lowered_text(partial(play_chunk, window=WINDOW), arguments, platform)
+        text = lowered_text(partial(in_groups(play_chunk), window=WINDOW), arguments, platform)
         assert_device_only(text)
         held = len(jax.tree.leaves(arguments[4]))
         assert text.count("tf.aliasing_output") + text.count("jax.buffer_donor") == held
@@ -171,6 +173,6 @@ def test_a_loop_of_unknown_length_fused(platform):
 def lower_fused(bandit, num_arms, platform, record=None):
     arguments = arguments_of_a_chunk(bandit, num_arms, num_sequences=3, record=record)
     kind = "tpu" if platform == "tpu" else "gpu"
-    play = partial(play_chunk_fused, window=WINDOW, platform=kind)
+    play = partial(in_groups(partial(play_chunk_fused, platform=kind)), window=WINDOW)
     assert_device_only(lowered_text(play, arguments, platform), kernel=True)
     assert not wide_numbers(jax.make_jaxpr(play)(*arguments).jaxpr)

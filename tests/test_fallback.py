@@ -91,6 +91,21 @@ def test_with_and_without_the_mark(function):
         assert in_one_piece(function)(jnp.asarray(rows), jnp.float32(0)) == rows.min(axis=1).sum()
 
 
+def test_an_argument_that_is_not_used():
+    """XLA ends the process if one is left of a piece, even one that XLA itself found useless."""
+
+    def sums_and_nothing(rows, useless, total):
+        return lax.fori_loop(
+            0,
+            len(rows),
+            lambda i, s: s + jnp.min(rows[i]) + (0 * useless[i]).astype(s.dtype),
+            total,
+        )
+
+    given = (np.ones((4, 3), np.float32), np.arange(4), np.float32(1))
+    assert jit_loop(sums_and_nothing, "cpu", donate_argnames=("total",))(*given)(*given) == 5
+
+
 def test_one_piece_can_be_switched_off(monkeypatch):
     """For one whose program makes XLA end the process."""
     wrapped = []
