@@ -12,6 +12,7 @@ __all__ = [
     "add_at",
     "add_sums",
     "arm_sum",
+    "inverse_power",
     "is_arm",
     "pick",
     "reciprocal",
@@ -84,6 +85,20 @@ def _high_half(x: Array) -> Array:
     else:
         word, mask = jnp.uint64, 0xFFFFFFFFF8000000
     return lax.bitcast_convert_type(lax.bitcast_convert_type(x, word) & word(mask), x.dtype)
+
+
+def inverse_power(x: Array) -> Array:
+    """2^-k for a normal x in [2^k, 2^(k+1)): 1 / x up to a factor of 2, without a division.
+
+    >>> [float(inverse_power(jnp.float32(x))) for x in (1.0, 1.9, 2.0, 0.75)]
+    [1.0, 1.0, 0.5, 2.0]
+    """
+    if x.dtype == jnp.float32:
+        word, exponent, inverted = jnp.uint32, 0x7F800000, 0x7F000000
+    else:
+        word, exponent, inverted = jnp.uint64, 0x7FF0000000000000, 0x7FE0000000000000
+    bits = word(inverted) - (lax.bitcast_convert_type(x, word) & word(exponent))
+    return lax.bitcast_convert_type(bits, x.dtype)
 
 
 def start_sum(value: Array) -> Sum:

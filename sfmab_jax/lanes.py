@@ -226,14 +226,24 @@ def _cond(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     branches = [partial(run, branch) for branch in eqn.params["branches"]]
     if not by_lane:
         return [(value, True) for value in lax.switch(index, branches)]
-    results = [jnp.zeros((*var.aval.shape, width), var.aval.dtype) for var in eqn.outvars]
+    # A branch that computes nothing is taken by all lanes first.
+    idle = [not branch.jaxpr.eqns for branch in eqn.params["branches"]]
+    if any(idle):
+        results = branches[idle.index(True)]()
+    else:
+        results = [jnp.zeros((*var.aval.shape, width), var.aval.dtype) for var in eqn.outvars]
     for number, branch in enumerate(branches):
+        if True in idle and number == idle.index(True):
+            continue
         takes_it = index.astype(jnp.int32) == number
-        made = lax.cond(_in_any_lane(takes_it), branch, partial(list, results))
-        results = [
-            jnp.where(_broadcast(takes_it, True, shape, width), new, old)
-            for new, old, shape in zip(made, results, shapes)
-        ]
+
+        def merged(branch=branch, takes_it=takes_it, results=results):
+            return [
+                jnp.where(_broadcast(takes_it, True, shape, width), new, old)
+                for new, old, shape in zip(branch(), results, shapes)
+            ]
+
+        results = lax.cond(_in_any_lane(takes_it), merged, partial(list, results))
     return [(value, True) for value in results]
 
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from sfmab_jax.divergences import exp_remainder, unit_quadrature
-from sfmab_jax.floating import Sum, arm_sum, pick, rounded, two_product, two_sum
+from sfmab_jax.floating import Sum, arm_sum, inverse_power, pick, rounded, two_product, two_sum
 
 if TYPE_CHECKING:
     from sfmab_jax.potentials import Potential
@@ -93,7 +93,7 @@ def gap_of_arm(
     Also the stability term itself, which knows where the next play will be.
     """
     largest = jnp.maximum(jnp.abs(lax.stop_gradient(loss)), jnp.finfo(loss.dtype).tiny)
-    rate = jnp.minimum(learning_rate, 1e30 / largest)
+    rate = jnp.minimum(learning_rate, 5e29 * inverse_power(largest))
     assert potential.stability_on_arm is not None
     stability = potential.stability_on_arm(play, arm, *two_product(rate, loss))
     return stability.value / rate, stability

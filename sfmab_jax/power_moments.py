@@ -1,11 +1,11 @@
 """The stability term for a loss of one arm that moves the others little: one sweep over the arms.
 
-In the terms of `power_stability`, a shift e takes from the other arms together
+In the terms of `power_stability`, a shift -t gives to the other arms together
 
-    A(e) = sum (p - q) = a_1 e + a_2 e^2 + ...,  a_j = -binom(-r, j) sum p w^j,
+    A(t) = sum (q - p) = a_1 t + a_2 t^2 + ...,  a_j = binom(r + j - 1, j) sum p w^j,
 
-and as d Breg_f(p || q) / d e = p - q, their part of Psi is the integral of A. So once the moments
-sum p w^j are known, the shift with A(e) + p(i) - q(i) = 0 is a matter of single numbers.
+and as d Breg_f(p || q) / d t = q - p, their part of Psi is the integral of A. So once the moments
+sum p w^j are known, the t with A(t) + q(i) - p(i) = 0 is a matter of single numbers.
 """
 
 from collections.abc import Sequence
@@ -30,15 +30,18 @@ class Moved(NamedTuple):
 
     close: Array  # whether the shift is right to a percent or so, bool []
     holds: Array  # and whether it and the rest are right up to rounding, bool []
-    shift: Array  # e []
+    shift: Array  # -t [], 0 where it is not close
     others: Array  # Breg_F(p || q) over the other arms []
-    slope: Array  # sum psi' at q over all arms []
+    inverse_slope: Array  # 1 over sum psi' at q over all arms []
 
 
 def moved_little(
-    power: "Power", play: Array, others: Array, arm: tuple[Array, Array], y: Array, start: Array
+    power: "Power", play: Array, others: Array, arm: tuple[Array, Array], y: Array, largest: Array
 ) -> Moved:
     """Where sum(q) = sum(p) after a loss y [] of one arm.
+
+    With rho = (1 + z)^r of that arm, A + p / rho - p = 0 is p (rho - 1) - A rho = 0: Newton on
+    this needs no division but that by its first slope, as 1 over the next ones is close.
 
     Args:
       power: see `sfmab_jax.power_stability`.
@@ -46,55 +49,70 @@ def moved_little(
       others: w [n], and 0 for the arm with the loss.
       arm: its own p and w, [] each.
       y: its loss times eta.
-      start: a guess of the shift e.
+      largest: max(others).
     """
     p, w = arm
     factors = _binomials(power.exponent, y.dtype)
     series = [
         # Powers by squaring: every sum is a loop of its own and forms them anew.
-        (j, -factors[j] * arm_sum(play * lax.integer_pow(others, j)))
-        for j in range(1, _MOMENTS + 1)
+        factor * arm_sum(play * lax.integer_pow(others, j))
+        for j, factor in enumerate(factors[:-1], start=1)
     ]
     # Where the first term left out is so much of the first of all: a good guess, or rounding.
-    unit = 1 / jnp.maximum(jnp.max(others), jnp.finfo(y.dtype).tiny)
-    growth = jnp.abs(factors[_MOMENTS + 1] / factors[1])
-    furthest = unit * (0.01 / growth) ** (1 / _MOMENTS)
-    reach = unit * (32 * jnp.finfo(y.dtype).eps / growth) ** (1 / _MOMENTS)
+    growth = factors[-1] / factors[0]
+    furthest = (0.01 / growth) ** (1 / _MOMENTS)
+    reach = (32 * jnp.finfo(y.dtype).eps / growth) ** (1 / _MOMENTS)
 
-    def own(e: Array) -> tuple[Array, Array]:
-        """p - q of the arm itself, and psi' at q."""
-        z = jnp.maximum(w * (y + e), -0.5)
-        kept, lost, inverse_ratio = power.shrink(z, 1 + z)
-        return p * lost, power.exponent * p * kept * (w * inverse_ratio)
+    def grown(t: Array | float) -> tuple[Array, Array, Array]:
+        """rho, rho - 1 and what they lose with t, of the arm itself."""
+        z = jnp.maximum(w * (y - t), -0.5)
+        rho, more, slope = power.grow(z, 1 + z)
+        return rho, more, w * slope
 
-    e = jnp.clip(start, -furthest, furthest)
-    step = e
-    for _ in range(_STEPS):
-        lost, slope = own(e)
-        slope = slope + _sum([j * a for j, a in series], e)
-        step = (e * _sum([a for _, a in series], e) + lost) / slope
-        e = jnp.clip(e - step, -furthest, furthest)
+    def newton(_, carry):
+        t, inverse, _, _ = carry
+        rho, more, slope = grown(t)
+        given, growing = _value_and_slope(series, t)
+        tilt = growing * rho + (p - given) * slope
+        inverse = inverse * (2 - tilt * inverse)
+        step = (p * more - given * rho) * inverse
+        return t + step, inverse, step, rho
+
+    # The root to first order, and 1 over the slope there.
+    tiny = jnp.finfo(y.dtype).tiny
+    own = power.exponent * p * w
+    t = own * y / jnp.maximum(series[0] + own, tiny)
+    rho, _, slope = grown(t)
+    inverse = 1 / jnp.maximum(series[0] * rho + p * slope, tiny)
+    # A loop, lest XLA work out every number anew wherever it is used.
+    t, inverse, step, rho = lax.fori_loop(0, _STEPS, newton, (t, inverse, t, rho))
+    inverse_slope = rho * inverse
+    near = largest * jnp.abs(t)
+    close = (near < furthest) & (w * (y - t) > -0.5) & (jnp.abs(step) <= 0.1 * jnp.abs(t))
+    # Newton squares the error of t, and Psi, of which the others have a_1 t^2 / 2, feels but the
+    # square of what is left, divided by the inverse slope.
+    small = jnp.finfo(y.dtype).eps ** 0.5
+    settled = step * step <= small * (series[0] * inverse_slope) * (t * t)
+    holds = close & settled & (near < reach)
     # By the envelope theorem the shift may be held fixed in a derivative.
-    e, slope = lax.stop_gradient((e, slope))
-    value = e * (e * _sum([a / (j + 1) for j, a in series], e))
-    distance, last = jnp.abs(e), jnp.abs(step)
-    close = (distance < furthest) & (w * (y + e) > -0.5) & (last <= 0.1 * distance)
-    # Newton squares the error of e, and Psi feels but the square of what is left.
-    settled = last <= jnp.finfo(y.dtype).eps ** 0.25 * distance
-    return Moved(close, close & settled & (distance < reach), e, value, slope)
+    t, inverse_slope = lax.stop_gradient((jnp.where(close, t, 0), inverse_slope))
+    value = jnp.zeros_like(t)
+    for j in range(_MOMENTS, 0, -1):
+        value = value * t + series[j - 1] * (1 / (j + 1))
+    return Moved(close, holds, -t, t * t * value, inverse_slope)
 
 
 def _binomials(exponent: Array | float, dtype) -> list[Array]:
-    """binom(-r, j) for j = 0, ..., _MOMENTS + 1, [] each."""
-    factors = [jnp.ones((), dtype)]
-    for j in range(1, _MOMENTS + 2):
-        factors.append(factors[-1] * jnp.asarray((1 - exponent - j) / j, dtype))
+    """binom(r + j - 1, j) for j = 1, ..., _MOMENTS + 1, [] each."""
+    factors = [jnp.asarray(exponent, dtype)]
+    for j in range(2, _MOMENTS + 2):
+        factors.append(factors[-1] * jnp.asarray((exponent + j - 1) / j, dtype))
     return factors
 
 
-def _sum(coefficients: Sequence[Array], e: Array) -> Array:
-    """c_1 + c_2 e + c_3 e^2 + ..., by Horner's rule."""
-    total = coefficients[-1]
-    for coefficient in coefficients[-2::-1]:
-        total = total * e + coefficient
-    return total
+def _value_and_slope(series: Sequence[Array], t: Array) -> tuple[Array, Array]:
+    """a_1 t + a_2 t^2 + ... and its derivative, by Horner's rule."""
+    value, slope = series[-1], jnp.zeros_like(t)
+    for a in series[-2::-1]:
+        value, slope = value * t + a, slope * t + value
+    return value * t, slope * t + value

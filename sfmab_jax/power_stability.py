@@ -32,6 +32,8 @@ class Power(NamedTuple):
     scale: Callable[[Array], Array | float]  # p -> p / w
     # (z, 1 + z) -> (q / p, 1 - q / p, 1 / (1 + z))
     shrink: Callable[[Array, Array], tuple[Array, Array, Array]]
+    # (z, 1 + z) -> ((1 + z)^r, (1 + z)^r - 1, r (1 + z)^(r - 1))
+    grow: Callable[[Array, Array], tuple[Array, Array, Array | float]]
     newton_step: Callable[[Array, Array], Array]  # as in `simplex.newton_root`
     divergence_near: Callable[[Array, Array], Array]  # (p, z) -> Breg_f(p || q), |z| <= RADIUS
     divergence: Callable[[Array, Array, Array], Array]  # (p, z, 1 + z) -> the same for any z
@@ -77,51 +79,54 @@ def power_stability_on_arm(
     power: Power, play: Array, arm: Array, dual_loss: Array, error: Array | float = 0.0
 ) -> Stability:
     """Psi_p(y) for a loss y [] of one arm, and 0 of all others: two scores instead of n."""
-    y, y_exact = dual_loss, Sum(dual_loss, error + jnp.zeros_like(dual_loss))
+    y = dual_loss
     w = power.inverse_dual(play)
     here = is_arm(arm, play)
     others = jnp.where(here, 0, w)
     p_arm, p_best = pick(play, arm), jnp.max(jnp.where(here, 0, play))
     p_best = jnp.maximum(p_best, jnp.finfo(w.dtype).tiny)
     w_arm, w_best = power.inverse_dual(p_arm), power.inverse_dual(p_best)
-    own, of_best = add_sums(power.dual(p_arm), y_exact), power.dual(p_best)
-    behind = add_sums(own, Sum(-of_best.value, -of_best.error)).value
-    score, best = own.value, of_best.value
-    leading = jnp.minimum(score, best)
-    shift = -p_arm * w_arm * y / arm_sum(play * w)
-    moved = moved_little(power, play, others, (p_arm, w_arm), y, shift)
-    shift, m = _below_the_root(power, shift, leading)
-    shift = jnp.where(moved.close, moved.shift, shift)
-    near = jnp.minimum(1 + w_best * shift, w_arm * (score + shift)) >= _RELATIVE
+    moved = moved_little(power, play, others, (p_arm, w_arm), y, w_best)
 
     def own_part(e):
         z = w_arm * (y + e)
         close = jnp.abs(z) <= RADIUS
-        near_own = power.divergence_near(p_arm, jnp.where(close, z, 0))
-        return jnp.where(close, near_own, power.divergence(p_arm, z, 1 + z))
-
-    def total(e):
-        # The arm itself mostly moves furthest: apart from the others, which are close.
-        return own_part(e) + _divergence(power, play, others * e, w_best * jnp.abs(e))
-
-    def absolute():
-        # 1 + z = w (1/w + y - leading + v), in terms that are not negative.
-        origin = jnp.where(here, 0, (w_best - others) * best)
-        base = jnp.where(here, jnp.maximum(behind, 0), jnp.maximum(-behind, 0))
-        return _absolute(power, play, w, origin, base, m)
+        near = power.divergence_near(p_arm, jnp.where(close, z, 0))
+        return lax.cond(close, lambda: near, lambda: power.divergence(p_arm, z, 1 + z))
 
     def sweep():
+        own, of_best = power.dual(p_arm), power.dual(p_best)
+        own = add_sums(own, Sum(y, error + jnp.zeros_like(y)))
+        leading = jnp.minimum(own.value, of_best.value)
+        first_order = -p_arm * w_arm * y / arm_sum(play * w)
+        shift, m = _below_the_root(power, first_order, leading)
+        shift = jnp.where(moved.close, moved.shift, shift)
+
+        def total(e):
+            # The arm itself mostly moves furthest: apart from the others, which are close.
+            return own_part(e) + _divergence(power, play, others * e, w_best * jnp.abs(e))
+
+        def absolute():
+            # 1 + z = w (1/w + y - leading + v), in terms that are not negative.
+            behind = add_sums(own, Sum(-of_best.value, -of_best.error)).value
+            origin = jnp.where(here, 0, (w_best - others) * of_best.value)
+            base = jnp.where(here, jnp.maximum(behind, 0), jnp.maximum(-behind, 0))
+            return _absolute(power, play, w, origin, base, m)
+
         return lax.cond(
-            near,
+            jnp.minimum(1 + w_best * shift, w_arm * (own.value + shift)) >= _RELATIVE,
             lambda: _relative(power, play, w, jnp.where(here, y, 0), shift, leading, total),
             absolute,
         )
 
+    # The smaller of 1 / w(i) + y and 1 / w of the best of the others.
+    leading = jnp.minimum(w_best * (1 + w_arm * y), w_arm) / (w_arm * w_best)
     by_moments = Stability(
         own_part(moved.shift) + moved.others,
         -(lax.stop_gradient(leading) + moved.shift),
-        -power.exponent / moved.slope,
+        -power.exponent * moved.inverse_slope,
     )
+    # What only the sweeps need is made in them: they are rare but in the first rounds.
     return lax.cond(moved.holds, lambda: by_moments, sweep)
 
 

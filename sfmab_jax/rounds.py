@@ -139,7 +139,9 @@ def play_chunk(
         step = partial(_play_round, bandit, record, watch, game_keys)
         slots = checkpoint_slots(checkpoints, rounds)
         due = jnp.any(checkpoints[:, None] == rounds[None, :], axis=0)
-        return lax.scan(step, block, (rounds, slots, due, to_lanes(here, lane_sequence)))[0]
+        # Of one sequence the losses stay single numbers, which are read by all lanes.
+        mine = here[..., 0] if here.shape[-1] == 1 else to_lanes(here, lane_sequence)
+        return lax.scan(step, block, (rounds, slots, due, mine))[0]
 
     return lax.fori_loop(0, num_windows, play_window, block)
 
@@ -229,11 +231,15 @@ def play_game(
 
 
 def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> tuple[Block, None]:
-    """One round in all lanes."""
+    """One round in all lanes, with losses [n] for all or [n, W]."""
     round_, slot, due, losses = now
-    play = partial(play_game, bandit, watch, round_)
+    own = (losses,) if losses.ndim > 1 else ()
+
+    def play(state, key, watched, mine=losses):
+        return play_game(bandit, watch, round_, state, key, mine, watched)
+
     state, loss, advantage, watched = over_lanes(play)(
-        block.bandit, game_keys, losses, block.watched
+        block.bandit, game_keys, block.watched, *own
     )
     block = block._replace(
         bandit=state,

@@ -78,6 +78,7 @@ _POWER = Power(
     dual=reciprocal,
     scale=lambda p: 1.0,
     shrink=_shrink,
+    grow=lambda z, ratio: (ratio, z, 1.0),
     newton_step=_step,
     divergence_near=lambda _, z: log_series(z),
     divergence=lambda _, z, ratio: (ratio - 1) - jnp.log(ratio),

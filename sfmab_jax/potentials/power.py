@@ -93,6 +93,13 @@ def _solve(c: Array | float, gaps: Array, start: Array) -> tuple[Array, Array]:
     return monotone_solve(gaps, value_and_slope, step, lowest, highest, start, exponent)
 
 
+def _grow(exponent: Array | float, z: Array, ratio: Array) -> tuple[Array, Array, Array]:
+    """(1 + z)^r, that less 1, and r (1 + z)^(r - 1)."""
+    log_growth = exponent * log_of(z, ratio)
+    grown = jnp.exp(log_growth)
+    return grown, jnp.expm1(log_growth), exponent * grown / ratio
+
+
 def _power(c: Array | float) -> Power:
     r = 1 / (1 - c)
     return Power(
@@ -100,6 +107,7 @@ def _power(c: Array | float) -> Power:
         dual=lambda p: start_sum(c / p ** (1 - c)),
         scale=lambda p: c * p**c,
         shrink=Partial(_shrink, r),
+        grow=Partial(_grow, r),
         newton_step=Partial(_step, c),
         divergence_near=lambda p, z: p**c * power_remainder(z, 1 + z, r),
         divergence=lambda p, z, ratio: p**c * power_remainder(z, ratio, r),

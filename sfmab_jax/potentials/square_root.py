@@ -101,6 +101,7 @@ _POWER = Power(
     dual=_dual,
     scale=lambda p: jnp.sqrt(p) / 2,
     shrink=_shrink,
+    grow=lambda z, ratio: (ratio * ratio, z * (1 + ratio), 2 * ratio),
     newton_step=_step,
     divergence_near=lambda p, z: jnp.sqrt(p) * z * (z / (2 * (1 + z))),
     divergence=lambda p, z, ratio: jnp.sqrt(p) * z * (z / (2 * ratio)),

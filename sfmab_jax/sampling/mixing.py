@@ -120,6 +120,6 @@ def _adaptive_init(num_arms, dtype, loss_unit) -> AdaptiveState:
 
 
 def _adaptive_update(state: AdaptiveState, seen: Round) -> AdaptiveState:
-    mass_now = state.exploration * jnp.abs(seen.loss) / pick(seen.probabilities, seen.arm)
+    mass_now = state.exploration * jnp.abs(seen.loss / pick(seen.probabilities, seen.arm))
     mass = add(state.mass, mass_now)
     return AdaptiveState(state.unit / mass.value, mass, state.unit)
