@@ -6,7 +6,7 @@ import chex
 import jax.numpy as jnp
 from jax import Array, lax
 
-from sfmab_jax.floating import Sum, add, add_sums, start_sum, two_product, two_sum
+from sfmab_jax.floating import Sum, add, add_sums, once, start_sum, two_product, two_sum
 
 __all__ = ["draw_arm"]
 
@@ -60,11 +60,10 @@ def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
         sums.append(Sum(value, sums[-1].error + error))
     total = Sum(*two_sum(*sums[-1]))
     target = _multiply(uniform, total)
-    passed = jnp.zeros((), jnp.int32)
+    passed = jnp.zeros((), jnp.float32)
     for running in sums:
-        passed = passed + _is_behind(running, target)
-    arm = _once(passed.astype(probabilities.dtype), total).astype(jnp.int32)
-    return jnp.minimum(arm, len(probabilities) - 1)
+        passed = passed + _is_behind(running, target).astype(jnp.float32)
+    return _as_integer(once(jnp.minimum(passed, len(probabilities) - 1)))
 
 
 def _draw_of_some(probabilities: Array, uniform: Sum) -> Array:
@@ -77,7 +76,7 @@ def _draw_of_some(probabilities: Array, uniform: Sum) -> Array:
     zero = start_sum(jnp.zeros_like(probabilities[0]))
     total, sums = lax.scan(step, zero, probabilities, unroll=8)
     target = _multiply(uniform, total)
-    target = Sum(_once(target.value, total), _once(target.error, total))
+    target = Sum(once(target.value), once(target.error))
     passed = jnp.sum(_is_behind(sums, target), dtype=jnp.int32)
     return jnp.minimum(passed, len(probabilities) - 1)
 
@@ -91,7 +90,7 @@ def _draw_of_many(probabilities: Array, uniform: Sum) -> Array:
     def step(carry, member: Array):
         running, passed = carry
         running = add(running, member)
-        return (running, passed + _is_behind(running, target)), None
+        return (running, passed + _is_behind(running, target).astype(jnp.int32)), None
 
     zero = start_sum(jnp.zeros_like(offsets.value))
     start = (zero, jnp.zeros(offsets.value.shape, jnp.int32))
@@ -120,14 +119,14 @@ def _grouped(probabilities: Array) -> tuple[Array, Sum, Sum]:
 
 
 def _is_behind(running: Sum, target: Sum) -> Array:
-    """1 where the running sum is not above the target, or 0."""
-    below = (running.value - target.value) + (running.error - target.error) <= 0
-    return below.astype(jnp.int32)
+    """Whether the running sum is not above the target."""
+    return (running.value - target.value) + (running.error - target.error) <= 0
 
 
-def _once(x: Array, total: Sum) -> Array:
-    """``x``, divided by 1: XLA repeats cheap operations for every use of a result, no division."""
-    return x / jnp.where(total.value > 0, jnp.ones_like(x), 0.5)
+def _as_integer(x: Array) -> Array:
+    """A whole number 0 <= x < 2^23 as int32, from its bits: a conversion looks for NaNs first."""
+    bits = lax.bitcast_convert_type(x + jnp.float32(2.0**23), jnp.int32)
+    return bits & jnp.int32(0x7FFFFF)
 
 
 def _multiply(a: Sum, b: Sum) -> Sum:

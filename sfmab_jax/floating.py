@@ -14,6 +14,7 @@ __all__ = [
     "arm_sum",
     "inverse_power",
     "is_arm",
+    "once",
     "pick",
     "reciprocal",
     "rounded",
@@ -101,6 +102,11 @@ def inverse_power(x: Array) -> Array:
     return lax.bitcast_convert_type(bits, x.dtype)
 
 
+def once(x: Array) -> Array:
+    """``x``, divided by 1: XLA repeats cheap operations for every use of a result, no division."""
+    return x / jnp.where(x == x, jnp.ones_like(x), 0.5)
+
+
 def start_sum(value: Array) -> Sum:
     """A total that begins at ``value``."""
     return Sum(value, jnp.zeros_like(value))
@@ -118,7 +124,13 @@ def add_at(totals: Sum, arm: Array, term: Array) -> Sum:
     """``totals`` [n] with ``term`` [] added to that of one arm."""
     now = add(Sum(pick(totals.value, arm), pick(totals.error, arm)), term)
     here = is_arm(arm, totals.value)
-    return Sum(*(jnp.where(here, new, old) for old, new in zip(totals, now)))
+    # Not a choice between new and old, of which LLVM makes a masked store: slow on some processors.
+    return Sum(
+        *(
+            jnp.where(here, 0, old) + jnp.where(here, once(new), 0)
+            for old, new in zip(totals, now)
+        )
+    )
 
 
 def add_sums(a: Sum, b: Sum) -> Sum:
