@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Moved", "moved_little"]
 
 _MOMENTS = 6
+_LOW_MOMENTS = 3
 _STEPS = 2
 
 
@@ -53,15 +54,32 @@ def moved_little(
     """
     p, w = arm
     factors = _binomials(power.exponent, y.dtype)
-    series = [
+    tiny = jnp.finfo(y.dtype).tiny
+
+    def moments(first: int, last: int) -> list[Array]:
         # Powers by squaring: every sum is a loop of its own and forms them anew.
-        factor * arm_sum(play * lax.integer_pow(others, j))
-        for j, factor in enumerate(factors[:-1], start=1)
-    ]
-    # Where the first term left out is so much of the first of all: a good guess, or rounding.
-    growth = factors[-1] / factors[0]
-    furthest = (0.01 / growth) ** (1 / _MOMENTS)
-    reach = (32 * jnp.finfo(y.dtype).eps / growth) ** (1 / _MOMENTS)
+        return [
+            factors[j - 1] * arm_sum(play * lax.integer_pow(others, j))
+            for j in range(first, last + 1)
+        ]
+
+    def reach(moments: int, left_out: Array | float) -> Array:
+        """How far a shift may move w where the first term left out is so much of the first."""
+        return (left_out * factors[0] / factors[moments]) ** (1 / moments)
+
+    low = moments(1, _LOW_MOMENTS)
+    # The root to first order.
+    own = power.exponent * p * w
+    first_order = own * y / jnp.maximum(low[0] + own, tiny)
+    rounding = 32 * jnp.finfo(y.dtype).eps
+    all_due = largest * jnp.abs(first_order) > 0.5 * reach(_LOW_MOMENTS, rounding)
+    # In late rounds no game needs them all.
+    high = lax.cond(
+        all_due,
+        lambda: moments(_LOW_MOMENTS + 1, _MOMENTS),
+        lambda: [jnp.zeros_like(y)] * (_MOMENTS - _LOW_MOMENTS),
+    )
+    series = [*low, *high]
 
     def grown(t: Array | float) -> tuple[Array, Array, Array]:
         """rho, rho - 1 and what they lose with t, of the arm itself."""
@@ -78,22 +96,24 @@ def moved_little(
         step = (p * more - given * rho) * inverse
         return t + step, inverse, step, rho
 
-    # The root to first order, and 1 over the slope there.
-    tiny = jnp.finfo(y.dtype).tiny
-    own = power.exponent * p * w
-    t = own * y / jnp.maximum(series[0] + own, tiny)
+    # From the root to first order, and 1 over the slope there.
+    t = first_order
     rho, _, slope = grown(t)
     inverse = 1 / jnp.maximum(series[0] * rho + p * slope, tiny)
     # A loop, lest XLA work out every number anew wherever it is used.
     t, inverse, step, rho = lax.fori_loop(0, _STEPS, newton, (t, inverse, t, rho))
     inverse_slope = rho * inverse
     near = largest * jnp.abs(t)
+    furthest = reach(_MOMENTS, 0.01)
     close = (near < furthest) & (w * (y - t) > -0.5) & (jnp.abs(step) <= 0.1 * jnp.abs(t))
     # Newton squares the error of t, and Psi, of which the others have a_1 t^2 / 2, feels but the
     # square of what is left, divided by the inverse slope.
     small = jnp.finfo(y.dtype).eps ** 0.5
     settled = step * step <= small * (series[0] * inverse_slope) * (t * t)
-    holds = close & settled & (near < reach)
+    near_enough = near < jnp.where(
+        all_due, reach(_MOMENTS, rounding), reach(_LOW_MOMENTS, rounding)
+    )
+    holds = close & settled & near_enough
     # By the envelope theorem the shift may be held fixed in a derivative.
     t, inverse_slope = lax.stop_gradient((jnp.where(close, t, 0), inverse_slope))
     value = jnp.zeros_like(t)

@@ -95,6 +95,7 @@ def power_stability_on_arm(
         return lax.cond(close, lambda: near, lambda: power.divergence(p_arm, z, 1 + z))
 
     def sweep():
+        here = is_arm(arm, play)  # anew, lest it be stored in every round for this
         own, of_best = power.dual(p_arm), power.dual(p_best)
         own = add_sums(own, Sum(y, error + jnp.zeros_like(y)))
         leading = jnp.minimum(own.value, of_best.value)
