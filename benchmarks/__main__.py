@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,9 @@ def main(arguments: list[str] | None = None) -> None:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--arms", type=_positive, default=10)
-    parser.add_argument("--rounds", type=_positive, default=1000)
+    parser.add_argument(
+        "--rounds", type=_positive, nargs="+", default=[1000, 10_000], help="one race for each"
+    )
     parser.add_argument(
         "--seeds", type=_positive, nargs="+", default=[4096, 16384], help="one race for each"
     )
@@ -53,7 +56,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     options = parser.parse_args(arguments)
     if options.quick:
-        options.rounds, options.seeds = min(options.rounds, 100), [256]
+        options.rounds, options.seeds = [100], [256]
     return options
 
 
@@ -67,29 +70,28 @@ def _positive(text: str) -> int:
 def _contests(options: argparse.Namespace, machine: dict[str, str]) -> None:
     records = []
     for name in CONTESTS:
-        # The packages are far behind at any number of seeds.
-        for seeds in options.seeds if name == "algorithm_1" else options.seeds[:1]:
-            records.append(_contest(name, seeds, options))
+        sizes = list(product(options.rounds, options.seeds))
+        # The packages are far behind at any size.
+        for rounds, seeds in sizes if name == "algorithm_1" else sizes[:1]:
+            records.append(_contest(name, rounds, seeds, options))
             print(text_table(records[-1]), end="\n\n", flush=True)
     write_json(options.output / "contests.json", machine, records)
     save_figure(contest_figure(records), options.output / "contests.png")
     print(f"Wrote contests.json and contests.png to {options.output}")
 
 
-def _contest(name: str, seeds: int, options: argparse.Namespace) -> dict[str, Any]:
-    contest = CONTESTS[name](options.arms, options.rounds)
+def _contest(name: str, rounds: int, seeds: int, options: argparse.Namespace) -> dict[str, Any]:
+    contest = CONTESTS[name](options.arms, rounds)
     repeats = options.repeats or 5
-    _say(f"{contest.title}, {seeds:,} seeds")
-    timings, skipped = race(contest.contenders, seeds, options.rounds, repeats)
+    _say(f"{contest.title}, {rounds:,} rounds, {seeds:,} seeds")
+    timings, skipped = race(contest.contenders, seeds, rounds, repeats)
     peaks = {timing.name: _peak(name, timing, options) for timing in timings}
-    settings = (
-        f"{options.arms} arms, {options.rounds:,} rounds, {seeds:,} seeds, float32, {repeats} turns"
-    )
+    settings = f"{options.arms} arms, {rounds:,} rounds, {seeds:,} seeds, float32, {repeats} turns"
     return contest_record(contest.title, settings, timings, peaks, skipped)
 
 
 def _peak(contest: str, timing: Timing, options: argparse.Namespace) -> float:
-    child = Child(contender_spec(contest, timing.name, options.arms, options.rounds, timing.games))
+    child = Child(contender_spec(contest, timing.name, options.arms, timing.rounds, timing.games))
     peak = child.play(0)["peak_megabytes"]
     child.close()
     return peak

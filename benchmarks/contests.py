@@ -36,7 +36,7 @@ def algorithm_1(num_arms: int, num_rounds: int) -> Contest:
             Contender("C, same work", partial(c_same_work, losses)),
             Contender("C, free", partial(c_free, losses)),
             Contender("Numba prange", partial(numba_prange, losses)),
-            Contender("vmap(scan(while_loop))", partial(vmap_scan_while_loop, losses)),
+            Contender("vmap(scan(while_loop))", partial(vmap_scan_while_loop, losses), 4096),
             Contender("NumPy over seeds", partial(numpy_over_seeds, losses), 1024),
             Contender("NumPy loop", partial(numpy_loop, losses), 16),
         ],

@@ -20,19 +20,22 @@ def contest_figure(records: list[dict[str, Any]]) -> Figure:
     speed, ratio = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(rows))
     speeds = [row["million_rounds_per_second"] for _, row in rows]
-    ours = [row is record["rows"][0] for record, row in rows]
-    colours = ["C0" if mine else "0.6" for mine in ours]
+    is_ours = [row is record["rows"][0] for record, row in rows]
+    colours = ["C0" if mine else "0.6" for mine in is_ours]
     speed.barh(places, speeds, color=colours, height=0.7)
     for place, value in zip(places, speeds):
         speed.annotate(f" {value:.3g}", (value, place), va="center", fontsize=9)
     speed.set(xscale="log", xlabel="million rounds per second")
-    seeds = [record["rows"][0]["games"] for record, _ in rows]
-    labels = [f"{row['name']}\n{record['title']}, {s:,}" for (record, row), s in zip(rows, seeds)]
+    first = [record["rows"][0] for record, _ in rows]
+    labels = [
+        f"{row['name']}\n{record['title']}, {ours['games']:,}, {ours['rounds']:,}"
+        for (record, row), ours in zip(rows, first)
+    ]
     speed.set_yticks(places, labels)
-    speed.set_title("contender, strategy, seeds", loc="right", x=-0.02, fontsize=8)
+    speed.set_title("contender, strategy, seeds, rounds", loc="right", x=-0.02, fontsize=8)
     speed.tick_params(axis="y", labelsize=8)
     speed.margins(x=0.2)
-    for place, (_, row), mine in zip(places, rows, ours):
+    for place, (_, row), mine in zip(places, rows, is_ours):
         if mine:
             continue
         middle, low, high = row["ratio_median"], min(row["ratios"]), max(row["ratios"])

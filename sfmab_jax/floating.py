@@ -126,10 +126,7 @@ def add_at(totals: Sum, arm: Array, term: Array) -> Sum:
     here = is_arm(arm, totals.value)
     # Not a choice between new and old, of which LLVM makes a masked store: slow on some processors.
     return Sum(
-        *(
-            jnp.where(here, 0, old) + jnp.where(here, once(new), 0)
-            for old, new in zip(totals, now)
-        )
+        *(jnp.where(here, 0, old) + jnp.where(here, once(new), 0) for old, new in zip(totals, now))
     )
 
 

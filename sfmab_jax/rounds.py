@@ -174,9 +174,7 @@ def in_groups(play: Callable[..., Block]) -> Callable[..., Block]:
                 (blocks, game_keys, lane_sequence),
             )
             when = (checkpoints, first_round, num_windows)
-            after = play(
-                bandit, record, watch, losses, block, keys, sequence, *when, window=window
-            )
+            after = play(bandit, record, watch, losses, block, keys, sequence, *when, window=window)
             return jax.tree.map(lambda leaf, new: leaf.at[index].set(new), blocks, after)
 
         if len(game_keys) == 1:
@@ -238,9 +236,7 @@ def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> t
     def play(state, key, watched, mine=losses):
         return play_game(bandit, watch, round_, state, key, mine, watched)
 
-    state, loss, advantage, watched = over_lanes(play)(
-        block.bandit, game_keys, block.watched, *own
-    )
+    state, loss, advantage, watched = over_lanes(play)(block.bandit, game_keys, block.watched, *own)
     block = block._replace(
         bandit=state,
         realised=add(block.realised, loss),
