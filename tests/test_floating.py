@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfmab_jax.floating import Sum, add, add_sums, arm_sum, pick, start_sum, two_sum
+from sfmab_jax.floating import Sum, add, add_at, add_sums, arm_sum, once, pick, start_sum, two_sum
 from sfmab_jax.lanes import over_lanes
 
 NUM_TERMS = 10**6
@@ -204,3 +204,28 @@ def test_pick_is_not_spoilt_by_the_other_arms(num_arms):
     x[3] = 0.125
     assert float(jit_pick(x, jnp.int32(3))) == 0.125
     assert float(jit_pick(x, jnp.int32(0))) == np.inf
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_once_is_the_number_itself(dtype):
+    largest = np.finfo(dtype).max
+    x = np.array([0, -1.5, 1e-30, largest, -largest, np.inf, -np.inf, np.nan], dtype)
+    np.testing.assert_array_equal(jax.jit(once)(x), x)
+    assert jax.grad(once)(dtype(3)) == 1
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("num_arms", [1, 7, 100])
+def test_add_at_changes_one_arm_as_add_does(dtype, num_arms):
+    rng = np.random.default_rng(num_arms)
+    value = (rng.normal(size=num_arms) * 10.0 ** rng.integers(-5, 6, num_arms)).astype(dtype)
+    totals = Sum(value, (value * rng.uniform(-1, 1, num_arms) * unit_roundoff(dtype)).astype(dtype))
+    for arm in {0, num_arms // 2, num_arms - 1}:
+        term = dtype(rng.normal())
+        wanted = [np.array(word) for word in totals]
+        alone = jax.jit(add)(Sum(*(word[arm] for word in totals)), term)
+        for word, new in zip(wanted, alone):
+            word[arm] = new
+        got = jax.jit(add_at)(totals, jnp.int32(arm), term)
+        for word, expected in zip(got, wanted, strict=True):
+            np.testing.assert_array_equal(word, expected)
