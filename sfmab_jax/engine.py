@@ -20,19 +20,15 @@ from sfmab_jax.feed import Feed
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.random_bits import game_key
 from sfmab_jax.rounds import Block, begin_block, group_width, in_groups, play_chunk
-from sfmab_jax.sizes import games_per_device
+from sfmab_jax.sizes import games_per_device, window_rounds
 
 __all__ = [
     "Games",
     "GamesPlayed",
     "play_games",
     "sequences_per_vector",
-    "window_rounds",
 ]
 
-# Rounds whose losses are handed to the games together, and the most losses for that.
-_WINDOW = 16
-_WINDOW_LOSSES = 2**18
 # The most numbers that a vector over the arms has in all games of a block on CPU.
 _BLOCK_NUMBERS = 2**18
 
@@ -119,12 +115,6 @@ class Games:
             dtype=self.dtype,
             chunk_rounds=self.chunk_rounds,
         )
-
-
-def window_rounds(num_arms: int, chunk_rounds: int) -> int:
-    """The largest divisor of a chunk that is not too large for a window."""
-    most = max(1, min(_WINDOW, _WINDOW_LOSSES // num_arms))
-    return max(d for d in range(1, most + 1) if chunk_rounds % d == 0)
 
 
 _begin_block = jax.jit(
@@ -272,7 +262,7 @@ def play_games(
     order = np.argsort(groups, axis=None)[:num_here]
     in_order = slice(num_here) if (order == np.arange(num_here)).all() else order
 
-    def of_games(*leaves: Array) -> np.ndarray:
+    def of_games(*leaves: Array | np.ndarray) -> np.ndarray:
         """Rows of the calls [groups, C + 1, ..., lanes] -> [games, C, ...]."""
         rows = np.concatenate([np.asarray(leaf)[:, :-1] for leaf in leaves])[: len(groups)]
         by_lane = np.moveaxis(rows, -1, 1)

@@ -63,7 +63,7 @@ def moved_little(
             for j in range(first, last + 1)
         ]
 
-    def reach(moments: int, left_out: Array | float) -> Array:
+    def reach(moments: int, left_out: float) -> Array:
         """How far a shift may move w where the first term left out is so much of the first."""
         return (left_out * factors[0] / factors[moments]) ** (1 / moments)
 
@@ -71,7 +71,7 @@ def moved_little(
     # The root to first order.
     own = power.exponent * p * w
     first_order = own * y / jnp.maximum(low[0] + own, tiny)
-    rounding = 32 * jnp.finfo(y.dtype).eps
+    rounding = 32 * float(jnp.finfo(y.dtype).eps)
     all_due = largest * jnp.abs(first_order) > 0.5 * reach(_LOW_MOMENTS, rounding)
     # In late rounds no game needs them all.
     high = lax.cond(

@@ -1,4 +1,4 @@
-"""How many games a device plays side by side, and how many rounds in one call.
+"""How many games a device plays side by side, and how many rounds in one call and one window.
 
 On accelerators width is what pays, so a block takes what the memory allows; a rule of the platform,
 the arms and the class of memory alone, lest two runs of one game differ in their last digits.
@@ -11,12 +11,13 @@ import numpy as np
 from sfmab_jax.kernel_operations import padded_shape
 from sfmab_jax.rounds import block_width
 
-__all__ = ["chunk_rounds_for", "games_per_device"]
+__all__ = ["chunk_rounds_for", "games_per_device", "window_rounds"]
 
 # A chunk on CPU is about this many numbers of state touched: some tenths of a second.
 _CHUNK_WORK = 2**24
-# Chunks are whole windows of this many rounds where they can be.
+# Rounds whose losses are handed to the games together, and the most losses for that.
 _WINDOW = 16
+_WINDOW_LOSSES = 2**18
 # On accelerators, numbers of state and scratch for each arm of a game.
 _NUMBERS_PER_ARM = 64
 # The losses of a chunk for a tile of a TPU stay in its vector memory: 4 MiB of float32.
@@ -50,6 +51,12 @@ def chunk_rounds_for(num_arms: int, num_rounds: int, device: Any, engine: str = 
         if engine == "fused" and device.platform == "tpu":
             rounds = max(1, min(rounds, _TPU_LOSSES // (128 * padded)))
     return int(min(rounds, 4096, -(-num_rounds // _WINDOW) * _WINDOW))
+
+
+def window_rounds(num_arms: int, chunk_rounds: int) -> int:
+    """The largest divisor of a chunk that is not too large for a window."""
+    most = max(1, min(_WINDOW, _WINDOW_LOSSES // num_arms))
+    return max(d for d in range(1, most + 1) if chunk_rounds % d == 0)
 
 
 def _memory_class(device: Any) -> int:

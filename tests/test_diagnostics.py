@@ -141,12 +141,13 @@ def test_nothing_is_transferred_within_a_chunk():
     bandit = sf.strategies.scale_free(beta=jnp.float32(1))
     shape = {"num_arms": num_arms, "width": width, "num_checkpoints": 1}
     made = begin_block(bandit, None, None, jnp.float32(1), dtype=np.dtype(np.float32), **shape)
-    block = jax.tree.map(jnp.copy, made)  # zeros made together share memory; it is given away
+    # One group of games. Copied, as zeros made together share memory, and it is given away.
+    block = jax.tree.map(lambda leaf: jnp.copy(leaf[None]), made)
     table = np.random.default_rng(0).random((rounds, num_arms, 1)).astype(np.float32)
     losses = jnp.asarray(table)
-    keys = jnp.zeros((2, width), jnp.uint32).at[1].set(jnp.arange(width, dtype=jnp.uint32))
-    lanes = jnp.zeros(width, jnp.int32)
-    when = (jnp.full(1, rounds, jnp.int32), jnp.int32(1), jnp.int32(1))
+    keys = jnp.zeros((1, 2, width), jnp.uint32).at[:, 1].set(jnp.arange(width, dtype=jnp.uint32))
+    lanes = jnp.zeros((1, width), jnp.int32)
+    when = (jnp.full(1, rounds, jnp.int32), jnp.int32(1), jnp.int32(1), jnp.int32(1))
     program_for = _compiled_play(tuple(jax.devices()[:1]), "scan")
     # Compiled first: constants of a program are placed when it is made.
     given = (bandit, None, None, losses, block, keys, lanes, *when)

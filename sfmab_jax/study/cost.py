@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from sfmab_jax.certificate import Certificate, watch
-from sfmab_jax.engine import sequences_per_vector, window_rounds
+from sfmab_jax.engine import sequences_per_vector
 from sfmab_jax.rounds import begin_block, block_width
-from sfmab_jax.sizes import chunk_rounds_for
+from sfmab_jax.sizes import chunk_rounds_for, window_rounds
 from sfmab_jax.study.blocks import CORE_SPEED, Block, blocks, span_rounds
 from sfmab_jax.study.plan import Cell
 from sfmab_jax.study.together import share_out
@@ -158,7 +158,8 @@ def _disk(block: Block) -> int:
 
 def _device_memory(block: Block, machine: Machine) -> float:
     """Bytes on a device: of each vector being played the state, twice while it is made anew, the
-    losses of a chunk, which are made and then cut, and those of a window for every game."""
+    losses of a chunk, which are made and then cut, and those of a window for every game where not
+    all games share them."""
     cell = block.cell
     name, given = cell.strategy_name, tuple(cell.strategy_parameters.items())
     width = block_width(cell.num_arms)
@@ -168,7 +169,7 @@ def _device_memory(block: Block, machine: Machine) -> float:
     sequences = sequences_per_vector(cell.num_sequences, block.num_seeds, width)
     rounds = chunk_rounds_for(cell.num_arms, cell.num_rounds, jax.local_devices()[0])
     size = cell.num_arms * np.dtype(cell.dtype).itemsize  # of the losses of a round
-    window = window_rounds(cell.num_arms, rounds) * width * size
+    window = window_rounds(cell.num_arms, rounds) * width * size if sequences > 1 else 0
     each = 2.0 * (state + rounds * sequences * size) + window
     return min(machine.vectors, block.vectors) * each
 
