@@ -58,12 +58,12 @@ def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
     for member in members[1:]:
         value, error = two_sum(sums[-1].value, member)
         sums.append(Sum(value, sums[-1].error + error))
-    total = Sum(*two_sum(*sums[-1]))
-    target = _multiply(uniform, total)
-    passed = jnp.zeros((), jnp.float32)
+    target = _product(uniform, sums[-1])
+    passed = jnp.zeros((), jnp.int32)
     for running in sums:
-        passed = passed + _is_behind(running, target).astype(jnp.float32)
-    return _as_integer(once(jnp.minimum(passed, len(probabilities) - 1)))
+        passed = passed + _is_behind(running, target).astype(jnp.int32)
+    last = len(probabilities) - 1
+    return _as_integer(once(jnp.minimum(passed, last).astype(jnp.float32)))
 
 
 def _draw_of_some(probabilities: Array, uniform: Sum) -> Array:
@@ -131,6 +131,10 @@ def _as_integer(x: Array) -> Array:
 
 def _multiply(a: Sum, b: Sum) -> Sum:
     """Two-word product."""
+    return Sum(*two_sum(*_product(a, b)))
+
+
+def _product(a: Sum, b: Sum) -> Sum:
+    """The same, the second word not yet small against the first."""
     product, error = two_product(a.value, b.value)
-    error = error + (a.value * b.error + a.error * b.value)
-    return Sum(*two_sum(product, error))
+    return Sum(product, error + (a.value * b.error + a.error * b.value))
