@@ -70,22 +70,16 @@ def _measured_in_turns(sweep: Sweep, labels: list[str], repeats: int, say) -> li
     ]
 
 
+_GAMES_BY_ARMS = {2: 65536, 10: 32768, 100: 4096, 1000: 512, 10_000: 64}
+
+
 def _arms(quick: bool) -> Sweep:
-    # Fewer games of more arms, so that each takes about as long.
-    cells = {
-        "2": Cell(arms=2, seeds=8192),
-        "10": Cell(arms=10, seeds=8192),
-        "100": Cell(arms=100, seeds=2048),
-        "1000": Cell(arms=1000, seeds=256),
-        "10000": Cell(arms=10_000, seeds=64, rounds=256),
-    }
-    if quick:
-        cells = {
-            "2": Cell(arms=2, seeds=1024, rounds=200),
-            "10": Cell(arms=10, seeds=1024, rounds=200),
-            "100": Cell(arms=100, seeds=512, rounds=64),
-        }
-    return Sweep("Cost against the number of arms", "arms", cells)
+    # As many rounds of each, as early ones cost more; fewer games of more arms, so that each takes
+    # about as long.
+    rounds = 64 if quick else 256
+    games = {2: 1024, 10: 1024, 100: 512} if quick else _GAMES_BY_ARMS
+    cells = {f"{arms}": Cell(arms=arms, seeds=n, rounds=rounds) for arms, n in games.items()}
+    return Sweep(f"Cost against the number of arms, {rounds} rounds", "arms", cells)
 
 
 def _seeds(quick: bool) -> Sweep:
