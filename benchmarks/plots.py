@@ -44,7 +44,7 @@ def contest_figure(records: list[dict[str, Any]]) -> Figure:
             f"{middle:.3g}", (middle, place), (0, 6), textcoords="offset points", ha="center"
         )
     ratio.axvline(1, color="0.5", linewidth=1)
-    ratio.set(xscale="log", xlabel="sfmab_jax is faster by (median and range of repeats)")
+    ratio.set(xscale="log", xlabel="sfmab_jax is faster by (median, range)")
     ratio.margins(x=0.15)
     for axes in (speed, ratio):
         axes.grid(axis="x", color="0.9")
