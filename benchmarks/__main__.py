@@ -56,7 +56,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     options = parser.parse_args(arguments)
     if options.quick:
-        options.rounds, options.seeds = [100], [256]
+        options.rounds, options.seeds = [min(100, *options.rounds)], [256]
     return options
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "add_at",
     "add_sums",
     "arm_sum",
+    "chosen",
     "inverse_power",
     "is_arm",
     "once",
@@ -107,6 +108,18 @@ def once(x: Array) -> Array:
     return x / jnp.where(x == x, jnp.ones_like(x), 0.5)
 
 
+def chosen(takes: Array, new: Array, old: Array) -> Array:
+    """``new`` where taken, else ``old``.
+
+    Floats by a sum with zeros: of a choice to be written where ``old`` is, LLVM makes a store with
+    a mask, which on some processors takes several times as long.
+    """
+    if not jnp.issubdtype(new.dtype, jnp.floating):
+        return jnp.where(takes, new, old)
+    zero = jnp.zeros_like(new)
+    return jnp.where(takes, new, zero) + jnp.where(takes, zero, old)
+
+
 def start_sum(value: Array) -> Sum:
     """A total that begins at ``value``."""
     return Sum(value, jnp.zeros_like(value))
@@ -124,10 +137,7 @@ def add_at(totals: Sum, arm: Array, term: Array) -> Sum:
     """``totals`` [n] with ``term`` [] added to that of one arm."""
     now = add(Sum(pick(totals.value, arm), pick(totals.error, arm)), term)
     here = is_arm(arm, totals.value)
-    # Not a choice between new and old, of which LLVM makes a masked store: slow on some processors.
-    return Sum(
-        *(jnp.where(here, 0, old) + jnp.where(here, once(new), 0) for old, new in zip(totals, now))
-    )
+    return Sum(*(chosen(here, once(new), old) for old, new in zip(totals, now)))
 
 
 def add_sums(a: Sum, b: Sum) -> Sum:

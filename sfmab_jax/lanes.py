@@ -17,6 +17,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Literal
 
+from sfmab_jax.floating import chosen
+
 __all__ = ["CALLS", "ELEMENTWISE", "bind_of", "over_lanes", "parts_of_scan"]
 
 ELEMENTWISE = frozenset(
@@ -202,7 +204,7 @@ def _while(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
         moved = _replay(eqn.params["body_jaxpr"], values, in_lanes, width)
         going = goes_on(carry)
         return [
-            _chosen(
+            chosen(
                 _broadcast(going, True, old.shape[:-1], width),
                 _broadcast(new, in_lanes, old.shape[:-1], width),
                 old,
@@ -239,24 +241,12 @@ def _cond(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
 
         def merged(branch=branch, takes_it=takes_it, results=results):
             return [
-                _chosen(_broadcast(takes_it, True, shape, width), new, old)
+                chosen(_broadcast(takes_it, True, shape, width), new, old)
                 for new, old, shape in zip(branch(), results, shapes)
             ]
 
         results = lax.cond(_in_any_lane(takes_it), merged, partial(list, results))
     return [(value, True) for value in results]
-
-
-def _chosen(takes: Any, new: Any, old: Any) -> Any:
-    """``new`` where taken, else ``old``.
-
-    Floats by a sum with zeros: of a choice to be written where ``old`` is, LLVM makes a store with
-    a mask, which on some processors takes ten times as long.
-    """
-    if not jnp.issubdtype(new.dtype, jnp.floating):
-        return jnp.where(takes, new, old)
-    zero = jnp.zeros_like(new)
-    return jnp.where(takes, new, zero) + jnp.where(takes, zero, old)
 
 
 def _in_any_lane(truth: Any) -> Any:

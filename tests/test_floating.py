@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfmab_jax.floating import Sum, add, add_at, add_sums, arm_sum, once, pick, start_sum, two_sum
+from sfmab_jax.floating import (
+    Sum,
+    add,
+    add_at,
+    add_sums,
+    arm_sum,
+    chosen,
+    once,
+    pick,
+    start_sum,
+    two_sum,
+)
 from sfmab_jax.lanes import over_lanes
 
 NUM_TERMS = 10**6
@@ -229,3 +240,12 @@ def test_add_at_changes_one_arm_as_add_does(dtype, num_arms):
         got = jax.jit(add_at)(totals, jnp.int32(arm), term)
         for word, expected in zip(got, wanted, strict=True):
             np.testing.assert_array_equal(word, expected)
+
+
+def test_chosen_takes_each_from_its_side():
+    """Whatever the other side has there; NumPy's choice is the oracle."""
+    takes = np.array([True, False, True, False, True, False])
+    new = np.array([1.5, np.nan, np.inf, np.inf, np.nan, 2], np.float32)
+    old = np.array([np.nan, -2.5, np.inf, -np.inf, 1, np.nan], np.float32)
+    for a, b in ((new, old), (np.arange(6), -np.arange(6)), (takes, ~takes)):
+        np.testing.assert_array_equal(jax.jit(chosen)(takes, a, b), np.where(takes, a, b))
