@@ -29,7 +29,7 @@ _NO_NANS = ("xla_cpu_enable_fast_min_max", True)
 _IN_ONE_PIECE = ELEMENTWISE | frozenset(
     """
     broadcast_in_dim closed_call concatenate cond custom_jvp_call custom_vjp_call dynamic_slice
-    dynamic_update_slice gather iota jit optimization_barrier pad pjit reduce_and reduce_max
+    dynamic_update_slice gather iota jit optimization_barrier pad pjit reduce reduce_and reduce_max
     reduce_min reduce_or reduce_prod reduce_sum reshape scan scatter shard_map slice squeeze stack
     stop_gradient transpose while
     """.split()

@@ -103,9 +103,16 @@ def inverse_power(x: Array) -> Array:
     return lax.bitcast_convert_type(bits, x.dtype)
 
 
-def once(x: Array) -> Array:
-    """``x``, divided by 1: XLA repeats cheap operations for every use of a result, no division."""
-    return x / jnp.where(x == x, jnp.ones_like(x), 0.5)
+def once(*values: Array) -> list[Array]:
+    """The values themselves, each as the sum of it and a zero.
+
+    XLA on CPU repeats cheap operations for every use of a result, but no sum; and what it takes
+    to make several numbers of a game is done for all of them together.
+    """
+    return [
+        jnp.sum(jnp.where(jnp.arange(2).reshape(2, *[1] * x.ndim) == 0, x, jnp.zeros_like(x)), 0)
+        for x in values
+    ]
 
 
 def chosen(takes: Array, new: Array, old: Array) -> Array:
@@ -137,7 +144,7 @@ def add_at(totals: Sum, arm: Array, term: Array) -> Sum:
     """``totals`` [n] with ``term`` [] added to that of one arm."""
     now = add(Sum(pick(totals.value, arm), pick(totals.error, arm)), term)
     here = is_arm(arm, totals.value)
-    return Sum(*(chosen(here, once(new), old) for old, new in zip(totals, now)))
+    return Sum(*(chosen(here, new, old) for old, new in zip(totals, once(*now))))
 
 
 def add_sums(a: Sum, b: Sum) -> Sum:

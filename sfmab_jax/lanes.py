@@ -15,11 +15,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Literal
+from jax.extend.core import ClosedJaxpr
 
 from sfmab_jax.floating import chosen
+from sfmab_jax.reductions import Reduction, reduced_together
+from sfmab_jax.tape import Known, Operation, bind_of, tape_of_jaxpr
 
-__all__ = ["CALLS", "ELEMENTWISE", "bind_of", "over_lanes", "parts_of_scan"]
+__all__ = ["ELEMENTWISE", "over_lanes", "parts_of_scan"]
 
 ELEMENTWISE = frozenset(
     """
@@ -33,14 +35,6 @@ ELEMENTWISE = frozenset(
 _REDUCTIONS = frozenset(
     "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum".split()
 )
-CALLS = {
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-}
 
 
 def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,39 +70,37 @@ def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
 def _replay(
     closed: ClosedJaxpr, values: Sequence[Any], in_lanes: Sequence[bool], width: int
 ) -> list[tuple[Any, bool]]:
-    """Runs the operations of a traced function; each value knows whether it has a lane axis."""
-    known: dict[Any, tuple[Any, bool]] = {}
-    known.update((var, (const, False)) for var, const in zip(closed.jaxpr.constvars, closed.consts))
-    known.update(zip(closed.jaxpr.invars, zip(values, in_lanes)))
+    """Runs the operations of a traced function; each value knows whether it has a lane axis.
 
-    def read(atom) -> tuple[Any, bool]:
-        return (atom.val, False) if isinstance(atom, Literal) else known[atom]
+    Reductions wait until nothing else can be done, so that many of them go in one pass.
+    """
+    tape = tape_of_jaxpr(closed.jaxpr)
+    given = [*((const, False) for const in closed.consts), *zip(values, in_lanes)]
+    known: dict[int, tuple[Any, bool]] = dict(zip(tape.inputs, given, strict=True))
 
-    for eqn in closed.jaxpr.eqns:
-        operands, flags = zip(*map(read, eqn.invars)) if eqn.invars else ((), ())
-        if eqn.primitive.name == "scan":
-            results = _scan(eqn, operands, flags, width)
-        elif eqn.primitive.name == "while":
-            results = _while(eqn, operands, flags, width)
-        elif eqn.primitive.name == "cond":
-            results = _cond(eqn, operands, flags, width)
-        elif eqn.primitive.name == "reshard":  # of one game's numbers, which are not spread out
-            results = list(zip(operands, flags))
-        elif eqn.primitive.name in CALLS:
-            inner = eqn.params[CALLS[eqn.primitive.name]]
-            results = _replay(inner, operands, flags, width)
-        else:
-            results = _apply(eqn, operands, flags, width)
-        known.update(zip(eqn.outvars, results))
-    return [read(atom) for atom in closed.jaxpr.outvars]
+    def read(operand: int | Known) -> tuple[Any, bool]:
+        return (operand.value, False) if isinstance(operand, Known) else known[operand]
 
-
-def bind_of(eqn) -> Callable[..., Any]:
-    """The operation of ``eqn`` as a function of its operands."""
-    bound = eqn.primitive.get_bind_params(eqn.params)
-    # JAX before 0.10 gives a pair: functions to be bound first, and the parameters.
-    functions, params = bound if isinstance(bound, tuple) else ((), bound)
-    return partial(eqn.primitive.bind, *functions, **params)
+    waiting: Sequence[Operation] = tape.operations
+    while waiting:
+        later, reductions = [], []
+        for operation in waiting:
+            eqn, inputs, results = operation
+            if not all(isinstance(x, Known) or x in known for x in inputs):
+                later.append(operation)
+                continue
+            operands, flags = zip(*map(read, inputs)) if inputs else ((), ())
+            if eqn.primitive.name in _REDUCTIONS and flags[0]:
+                reduction = Reduction(eqn, operands[0], results[0])
+                if reduction.joins:
+                    reductions.append(reduction)
+                    continue
+            rule = _RULES.get(eqn.primitive.name, _apply)
+            known.update(zip(results, rule(eqn, operands, flags, width), strict=True))
+        for result, value in reduced_together(reductions):
+            known[result] = (value, True)
+        waiting = later
+    return [read(output) for output in tape.outputs]
 
 
 def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
@@ -272,6 +264,14 @@ def parts_of_scan(eqn) -> tuple[int, int]:
         var.aval.shape == aval.shape for var, aval in zip(eqn.invars, inside.in_avals)
     )
     return num_unscanned - num_carry, num_carry
+
+
+def _reshard(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
+    """Of one game's numbers, which are not spread out."""
+    return list(zip(operands, flags))
+
+
+_RULES = {"cond": _cond, "reshard": _reshard, "scan": _scan, "while": _while}
 
 
 def _broadcast(value: Any, in_lanes: bool, shape: tuple[int, ...], width: int) -> Any:

@@ -95,7 +95,9 @@ def gap_of_arm(
     largest = jnp.maximum(jnp.abs(lax.stop_gradient(loss)), jnp.finfo(loss.dtype).tiny)
     rate = jnp.minimum(learning_rate, 5e29 * inverse_power(largest))
     assert potential.stability_on_arm is not None
-    stability = potential.stability_on_arm(play, arm, *two_product(rate, loss))
+    stability = potential.stability_on_arm(
+        play, arm, rounded(rate * loss), lambda: two_product(rate, loss).error
+    )
     return stability.value / rate, stability
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from sfmab_jax.floating import arm_sum
+from sfmab_jax.floating import arm_sum, once
 
 if TYPE_CHECKING:
     from sfmab_jax.power_stability import Power
@@ -57,7 +57,6 @@ def moved_little(
     tiny = jnp.finfo(y.dtype).tiny
 
     def moments(first: int, last: int) -> list[Array]:
-        # Powers by squaring: every sum is a loop of its own and forms them anew.
         return [
             factors[j - 1] * arm_sum(play * lax.integer_pow(others, j))
             for j in range(first, last + 1)
@@ -67,12 +66,20 @@ def moved_little(
         """How far a shift may move w where the first term left out is so much of the first."""
         return (left_out * factors[0] / factors[moments]) ** (1 / moments)
 
+    def grown(t: Array | float) -> tuple[Array, Array, Array]:
+        """rho, rho - 1 and what they lose with t, of the arm itself."""
+        z = jnp.maximum(w * (y - t), -0.75)
+        rho, more, slope = power.grow(z, 1 + z)
+        return rho, more, w * slope
+
     low = moments(1, _LOW_MOMENTS)
-    # The root to first order.
+    # From the root to first order, and 1 over the slope there.
     own = power.exponent * p * w
-    first_order = own * y / jnp.maximum(low[0] + own, tiny)
+    t = own * y / jnp.maximum(low[0] + own, tiny)
+    rho, _, slope = grown(t)
+    inverse = 1 / jnp.maximum(low[0] * rho + p * slope, tiny)
     rounding = 32 * float(jnp.finfo(y.dtype).eps)
-    all_due = largest * jnp.abs(first_order) > 0.5 * reach(_LOW_MOMENTS, rounding)
+    all_due = largest * jnp.abs(t) > 0.5 * reach(_LOW_MOMENTS, rounding)
     # In late rounds no game needs them all.
     high = lax.cond(
         all_due,
@@ -80,36 +87,22 @@ def moved_little(
         lambda: [jnp.zeros_like(y)] * (_MOMENTS - _LOW_MOMENTS),
     )
     series = [*low, *high]
-
-    def grown(t: Array | float) -> tuple[Array, Array, Array]:
-        """rho, rho - 1 and what they lose with t, of the arm itself."""
-        z = jnp.maximum(w * (y - t), -0.5)
-        rho, more, slope = power.grow(z, 1 + z)
-        return rho, more, w * slope
-
-    def newton(_, carry):
-        t, inverse, _, _ = carry
+    step = t
+    for _ in range(_STEPS):
         rho, more, slope = grown(t)
         given, growing = _value_and_slope(series, t)
         tilt = growing * rho + (p - given) * slope
         inverse = inverse * (2 - tilt * inverse)
         step = (p * more - given * rho) * inverse
-        return t + step, inverse, step, rho
-
-    # From the root to first order, and 1 over the slope there.
-    t = first_order
-    rho, _, slope = grown(t)
-    inverse = 1 / jnp.maximum(series[0] * rho + p * slope, tiny)
-    # A loop, lest XLA work out every number anew wherever it is used.
-    t, inverse, step, rho = lax.fori_loop(0, _STEPS, newton, (t, inverse, t, rho))
-    inverse_slope = rho * inverse
+        t = t + step
+    t, step, inverse_slope = once(t, step, rho * inverse)
     near = largest * jnp.abs(t)
     furthest = reach(_MOMENTS, 0.01)
-    close = (near < furthest) & (w * (y - t) > -0.5) & (jnp.abs(step) <= 0.1 * jnp.abs(t))
+    close = (near < furthest) & (w * (y - t) > -0.75) & (jnp.abs(step) <= 0.1 * jnp.abs(t))
     # Newton squares the error of t, and Psi, of which the others have a_1 t^2 / 2, feels but the
     # square of what is left, divided by the inverse slope.
     small = jnp.finfo(y.dtype).eps ** 0.5
-    settled = step * step <= small * (series[0] * inverse_slope) * (t * t)
+    settled = step * step <= small * (low[0] * inverse_slope) * (t * t)
     near_enough = near < jnp.where(
         all_due, reach(_MOMENTS, rounding), reach(_LOW_MOMENTS, rounding)
     )

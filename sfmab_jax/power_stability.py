@@ -20,8 +20,10 @@ from sfmab_jax.simplex import MOST_STEPS
 
 __all__ = ["Power", "power_stability", "power_stability_on_arm"]
 
-# Below this bound on |p/q - 1| the maximiser is sought relative to p, above it absolutely.
+# From this p / q on the maximiser is sought relative to p, below it absolutely. A loss of one arm
+# has but one z of more than a rounding; so it may be less, if it is not too large either.
 _RELATIVE = 0.5
+_RELATIVE_OF_ARM = 0.125
 
 
 class Power(NamedTuple):
@@ -76,9 +78,12 @@ def power_stability(
 
 
 def power_stability_on_arm(
-    power: Power, play: Array, arm: Array, dual_loss: Array, error: Array | float = 0.0
+    power: Power, play: Array, arm: Array, dual_loss: Array, error: Callable[[], Array]
 ) -> Stability:
-    """Psi_p(y) for a loss y [] of one arm, and 0 of all others: two scores instead of n."""
+    """Psi_p(y) for a loss y [] of one arm, and 0 of all others: two scores instead of n.
+
+    ``error`` gives what rounding took from y; it is asked for where that counts.
+    """
     y = dual_loss
     w = power.inverse_dual(play)
     here = is_arm(arm, play)
@@ -88,16 +93,10 @@ def power_stability_on_arm(
     w_arm, w_best = power.inverse_dual(p_arm), power.inverse_dual(p_best)
     moved = moved_little(power, play, others, (p_arm, w_arm), y, w_best)
 
-    def own_part(e):
-        z = w_arm * (y + e)
-        close = jnp.abs(z) <= RADIUS
-        near = power.divergence_near(p_arm, jnp.where(close, z, 0))
-        return lax.cond(close, lambda: near, lambda: power.divergence(p_arm, z, 1 + z))
-
     def sweep():
         here = is_arm(arm, play)  # anew, lest it be stored in every round for this
         own, of_best = power.dual(p_arm), power.dual(p_best)
-        own = add_sums(own, Sum(y, error + jnp.zeros_like(y)))
+        own = add_sums(own, Sum(y, error()))
         leading = jnp.minimum(own.value, of_best.value)
         first_order = -p_arm * w_arm * y / arm_sum(play * w)
         shift, m = _below_the_root(power, first_order, leading)
@@ -105,7 +104,11 @@ def power_stability_on_arm(
 
         def total(e):
             # The arm itself mostly moves furthest: apart from the others, which are close.
-            return own_part(e) + _divergence(power, play, others * e, w_best * jnp.abs(e))
+            z = w_arm * (y + e)
+            near = jnp.abs(z) <= RADIUS
+            own_near = power.divergence_near(p_arm, jnp.where(near, z, 0))
+            of_arm = lax.cond(near, lambda: own_near, lambda: power.divergence(p_arm, z, 1 + z))
+            return of_arm + _divergence(power, play, others * e, w_best * jnp.abs(e))
 
         def absolute():
             # 1 + z = w (1/w + y - leading + v), in terms that are not negative.
@@ -114,21 +117,25 @@ def power_stability_on_arm(
             base = jnp.where(here, jnp.maximum(behind, 0), jnp.maximum(-behind, 0))
             return _absolute(power, play, w, origin, base, m)
 
+        ratio = w_arm * (own.value + shift)
+        lowest = jnp.minimum(1 + w_best * shift, ratio)
         return lax.cond(
-            jnp.minimum(1 + w_best * shift, w_arm * (own.value + shift)) >= _RELATIVE,
+            (lowest >= _RELATIVE_OF_ARM) & (ratio <= 1 / _RELATIVE_OF_ARM),
             lambda: _relative(power, play, w, jnp.where(here, y, 0), shift, leading, total),
             absolute,
         )
 
+    z = w_arm * (y + moved.shift)
+    near = jnp.abs(z) <= RADIUS
     # The smaller of 1 / w(i) + y and 1 / w of the best of the others.
     leading = jnp.minimum(w_best * (1 + w_arm * y), w_arm) / (w_arm * w_best)
     by_moments = Stability(
-        own_part(moved.shift) + moved.others,
+        power.divergence_near(p_arm, jnp.where(near, z, 0)) + moved.others,
         -(lax.stop_gradient(leading) + moved.shift),
         -power.exponent * moved.inverse_slope,
     )
     # What only the sweeps need is made in them: they are rare but in the first rounds.
-    return lax.cond(moved.holds, lambda: by_moments, sweep)
+    return lax.cond(moved.holds & near, lambda: by_moments, sweep)
 
 
 def _below_the_root(power: Power, shift: Array, leading: Array) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from jax import Array, lax
 from sfmab_jax.base import Bandit, BanditState, Round
 from sfmab_jax.certificate import Watch
 from sfmab_jax.draw import draw_arm
-from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
+from sfmab_jax.floating import Sum, add, arm_sum, once, pick, start_sum
 from sfmab_jax.lanes import over_lanes
 from sfmab_jax.random_bits import threefry_2x32
 
@@ -232,6 +232,9 @@ def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> t
     """One round in all lanes, with losses [n] for all or [n, W]."""
     round_, slot, due, losses = now
     own = (losses,) if losses.ndim > 1 else ()
+    if not own:
+        # Read from the window once: a loop that looks them up for itself is not vectorised.
+        (losses,) = once(losses)
 
     def play(state, key, watched, mine=losses):
         return play_game(bandit, watch, round_, state, key, mine, watched)

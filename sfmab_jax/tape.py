@@ -6,14 +6,22 @@ kernel and their results handed to it.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 from jax.extend.core import Jaxpr, Literal
 
-from sfmab_jax.lanes import CALLS, bind_of
+__all__ = ["Known", "Operation", "Tape", "bind_of", "hoisted", "tape_of", "tape_of_jaxpr"]
 
-__all__ = ["Known", "Operation", "Tape", "hoisted", "tape_of", "tape_of_jaxpr"]
+_CALLS = {
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+}
 
 
 class Known(NamedTuple):
@@ -64,7 +72,7 @@ def tape_of_jaxpr(jaxpr: Jaxpr) -> Tape:
 
         for eqn in jaxpr.eqns:
             operands = tuple(read(atom) for atom in eqn.invars)
-            call = CALLS.get(eqn.primitive.name)
+            call = _CALLS.get(eqn.primitive.name)
             if call is None:
                 results = tuple(new(var) for var in eqn.outvars)
                 operations.append(Operation(eqn, operands, results))
@@ -80,6 +88,14 @@ def tape_of_jaxpr(jaxpr: Jaxpr) -> Tape:
     names = {var: new(var) for var in (*jaxpr.constvars, *jaxpr.invars)}
     outputs = write_out(jaxpr, dict(names))
     return Tape(tuple(names.values()), tuple(operations), tuple(outputs), types)
+
+
+def bind_of(eqn) -> Callable[..., Any]:
+    """The operation of ``eqn`` as a function of its operands."""
+    bound = eqn.primitive.get_bind_params(eqn.params)
+    # JAX before 0.10 gives a pair: functions to be bound first, and the parameters.
+    functions, params = bound if isinstance(bound, tuple) else ((), bound)
+    return partial(eqn.primitive.bind, *functions, **params)
 
 
 def hoisted(tape: Tape, outside: dict[int, Any]) -> tuple[Tape, dict[int, Any]]:
