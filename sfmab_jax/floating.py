@@ -103,16 +103,12 @@ def inverse_power(x: Array) -> Array:
     return lax.bitcast_convert_type(bits, x.dtype)
 
 
-def once(*values: Array) -> list[Array]:
-    """The values themselves, each as the sum of it and a zero.
+def once(*values: Array) -> tuple[Array, ...]:
+    """The values themselves, to be worked out once and together.
 
-    XLA on CPU repeats cheap operations for every use of a result, but no sum; and what it takes
-    to make several numbers of a game is done for all of them together.
+    XLA on CPU repeats cheap operations for every use of a result; see `lanes.over_lanes`.
     """
-    return [
-        jnp.sum(jnp.where(jnp.arange(2).reshape(2, *[1] * x.ndim) == 0, x, jnp.zeros_like(x)), 0)
-        for x in values
-    ]
+    return lax.optimization_barrier(values)
 
 
 def chosen(takes: Array, new: Array, old: Array) -> Array:
@@ -137,14 +133,15 @@ def add(total: Sum, term: Array) -> Sum:
     high, low = two_sum(total.value, term)
     low = low + total.error
     value = high + low
-    return Sum(value, low - (value - high))
+    now = Sum(value, low - (value - high))
+    return now if now.value.ndim else Sum(*once(*now))
 
 
 def add_at(totals: Sum, arm: Array, term: Array) -> Sum:
     """``totals`` [n] with ``term`` [] added to that of one arm."""
     now = add(Sum(pick(totals.value, arm), pick(totals.error, arm)), term)
     here = is_arm(arm, totals.value)
-    return Sum(*(chosen(here, new, old) for old, new in zip(totals, once(*now))))
+    return Sum(*(chosen(here, new, old) for old, new in zip(totals, now)))
 
 
 def add_sums(a: Sum, b: Sum) -> Sum:

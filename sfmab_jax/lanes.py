@@ -18,7 +18,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr
 
 from sfmab_jax.floating import chosen
-from sfmab_jax.reductions import Reduction, reduced_together
+from sfmab_jax.reductions import Reduction, made_together, reduced_together
 from sfmab_jax.tape import Known, Operation, bind_of, tape_of_jaxpr
 
 __all__ = ["ELEMENTWISE", "over_lanes", "parts_of_scan"]
@@ -81,17 +81,17 @@ def _replay(
     def read(operand: int | Known) -> tuple[Any, bool]:
         return (operand.value, False) if isinstance(operand, Known) else known[operand]
 
-    waiting: Sequence[Operation] = tape.operations
+    waiting: Sequence[tuple[int, Operation]] = list(enumerate(tape.operations))
     while waiting:
         later, reductions = [], []
-        for operation in waiting:
+        for place, operation in waiting:
             eqn, inputs, results = operation
             if not all(isinstance(x, Known) or x in known for x in inputs):
-                later.append(operation)
+                later.append((place, operation))
                 continue
             operands, flags = zip(*map(read, inputs)) if inputs else ((), ())
             if eqn.primitive.name in _REDUCTIONS and flags[0]:
-                reduction = Reduction(eqn, operands[0], results[0])
+                reduction = Reduction(eqn, operands[0], results[0], place)
                 if reduction.joins:
                     reductions.append(reduction)
                     continue
@@ -271,7 +271,27 @@ def _reshard(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     return list(zip(operands, flags))
 
 
-_RULES = {"cond": _cond, "reshard": _reshard, "scan": _scan, "while": _while}
+def _barrier(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
+    """Numbers of the games that are to be made once and together."""
+    numbers = [
+        place
+        for place, (x, in_lanes) in enumerate(zip(operands, flags))
+        if in_lanes and x.ndim == 1 and x.dtype == operands[0].dtype
+        if jnp.issubdtype(x.dtype, jnp.floating)
+    ]
+    results = list(zip(operands, flags))
+    for place, value in zip(numbers, made_together(*(operands[place] for place in numbers))):
+        results[place] = (value, True)
+    return results
+
+
+_RULES = {
+    "cond": _cond,
+    "optimization_barrier": _barrier,
+    "reshard": _reshard,
+    "scan": _scan,
+    "while": _while,
+}
 
 
 def _broadcast(value: Any, in_lanes: bool, shape: tuple[int, ...], width: int) -> Any:

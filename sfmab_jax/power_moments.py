@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from sfmab_jax.divergences import RADIUS
 from sfmab_jax.floating import arm_sum, once
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Moved(NamedTuple):
     """The maximiser q, as far as it is needed."""
 
     close: Array  # whether the shift is right to a percent or so, bool []
-    holds: Array  # and whether it and the rest are right up to rounding, bool []
+    holds: Array  # and whether it and the rest are right up to rounding, and |z| <= RADIUS, bool []
     shift: Array  # -t [], 0 where it is not close
     others: Array  # Breg_F(p || q) over the other arms []
     inverse_slope: Array  # 1 over sum psi' at q over all arms []
@@ -56,7 +57,7 @@ def moved_little(
     factors = _binomials(power.exponent, y.dtype)
     tiny = jnp.finfo(y.dtype).tiny
 
-    def moments(first: int, last: int) -> list[Array]:
+    def moments(first: int, last: int, others: Array = others) -> list[Array]:
         return [
             factors[j - 1] * arm_sum(play * lax.integer_pow(others, j))
             for j in range(first, last + 1)
@@ -95,10 +96,10 @@ def moved_little(
         inverse = inverse * (2 - tilt * inverse)
         step = (p * more - given * rho) * inverse
         t = t + step
-    t, step, inverse_slope = once(t, step, rho * inverse)
-    near = largest * jnp.abs(t)
+    inverse_slope = rho * inverse
+    near, z = largest * jnp.abs(t), w * (y - t)
     furthest = reach(_MOMENTS, 0.01)
-    close = (near < furthest) & (w * (y - t) > -0.75) & (jnp.abs(step) <= 0.1 * jnp.abs(t))
+    close = (near < furthest) & (z > -0.75) & (jnp.abs(step) <= 0.1 * jnp.abs(t))
     # Newton squares the error of t, and Psi, of which the others have a_1 t^2 / 2, feels but the
     # square of what is left, divided by the inverse slope.
     small = jnp.finfo(y.dtype).eps ** 0.5
@@ -106,13 +107,16 @@ def moved_little(
     near_enough = near < jnp.where(
         all_due, reach(_MOMENTS, rounding), reach(_LOW_MOMENTS, rounding)
     )
-    holds = close & settled & near_enough
+    holds = settled & near_enough & (jnp.abs(z) <= RADIUS)
+    t, inverse_slope, marks = once(
+        jnp.where(close, t, 0), inverse_slope, jnp.where(close, jnp.where(holds, 2.0, 1.0), 0.0)
+    )
     # By the envelope theorem the shift may be held fixed in a derivative.
-    t, inverse_slope = lax.stop_gradient((jnp.where(close, t, 0), inverse_slope))
+    t, inverse_slope = lax.stop_gradient((t, inverse_slope))
     value = jnp.zeros_like(t)
     for j in range(_MOMENTS, 0, -1):
         value = value * t + series[j - 1] * (1 / (j + 1))
-    return Moved(close, holds, -t, t * t * value, inverse_slope)
+    return Moved(marks >= 1, marks >= 2, -t, t * t * value, inverse_slope)
 
 
 def _binomials(exponent: Array | float, dtype) -> list[Array]:

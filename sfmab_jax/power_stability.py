@@ -125,17 +125,16 @@ def power_stability_on_arm(
             absolute,
         )
 
-    z = w_arm * (y + moved.shift)
-    near = jnp.abs(z) <= RADIUS
+    z = jnp.where(moved.holds, w_arm * (y + moved.shift), 0)
     # The smaller of 1 / w(i) + y and 1 / w of the best of the others.
     leading = jnp.minimum(w_best * (1 + w_arm * y), w_arm) / (w_arm * w_best)
     by_moments = Stability(
-        power.divergence_near(p_arm, jnp.where(near, z, 0)) + moved.others,
+        power.divergence_near(p_arm, z) + moved.others,
         -(lax.stop_gradient(leading) + moved.shift),
         -power.exponent * moved.inverse_slope,
     )
     # What only the sweeps need is made in them: they are rare but in the first rounds.
-    return lax.cond(moved.holds & near, lambda: by_moments, sweep)
+    return lax.cond(moved.holds, lambda: by_moments, sweep)
 
 
 def _below_the_root(power: Power, shift: Array, leading: Array) -> tuple[Array, Array]:

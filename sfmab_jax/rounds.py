@@ -18,9 +18,10 @@ from jax import Array, lax
 from sfmab_jax.base import Bandit, BanditState, Round
 from sfmab_jax.certificate import Watch
 from sfmab_jax.draw import draw_arm
-from sfmab_jax.floating import Sum, add, arm_sum, once, pick, start_sum
+from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
 from sfmab_jax.lanes import over_lanes
 from sfmab_jax.random_bits import threefry_2x32
+from sfmab_jax.reductions import made_together
 
 __all__ = [
     "Block",
@@ -219,8 +220,10 @@ def play_game(
     counter = (round_.astype(jnp.uint32), jnp.uint32(0))
     arm = draw(probabilities, threefry_2x32((key[0], key[1]), counter))
     loss = pick(losses, arm)
-    # The conditional mean less the realised loss: free of any offset common to all arms.
-    advantage = arm_sum(probabilities * (losses - loss))
+    # The conditional mean less the realised loss, free of any offset common to all arms; not from
+    # loss itself, so that the sum is ready as early as the picks.
+    first = losses[0]
+    advantage = arm_sum(probabilities * (losses - first)) - (loss - first)
     after = bandit.update(state, arm, bandit.feedback(losses, arm))
     if watch is None:
         return after, loss, advantage, ()
@@ -234,7 +237,7 @@ def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> t
     own = (losses,) if losses.ndim > 1 else ()
     if not own:
         # Read from the window once: a loop that looks them up for itself is not vectorised.
-        (losses,) = once(losses)
+        (losses,) = made_together(losses)
 
     def play(state, key, watched, mine=losses):
         return play_game(bandit, watch, round_, state, key, mine, watched)
@@ -242,8 +245,8 @@ def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> t
     state, loss, advantage, watched = over_lanes(play)(block.bandit, game_keys, block.watched, *own)
     block = block._replace(
         bandit=state,
-        realised=add(block.realised, loss),
-        advantage=add(block.advantage, advantage),
+        realised=over_lanes(add)(block.realised, loss),
+        advantage=over_lanes(add)(block.advantage, advantage),
         watched=watched,
     )
 
@@ -253,8 +256,11 @@ def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> t
         made = lax.cond(due, lambda: over_lanes(row)(*args), lambda: nothing)
         return jax.tree.map(lambda leaf, new: leaf.at[slot].set(new), kept, made)
 
-    totals = jnp.stack([*block.realised, *block.advantage])
-    block = block._replace(totals=block.totals.at[slot].set(totals))
+    totals = block.totals
+    # One by one: of a row put together XLA makes no vector operation.
+    for word, numbers in enumerate((*block.realised, *block.advantage)):
+        totals = lax.dynamic_update_slice(totals, numbers[None, None], (slot, word, 0))
+    block = block._replace(totals=totals)
     if watch is not None:
         block = block._replace(watch_rows=keep(block.watch_rows, watch.row, watched, state))
     if record is not None:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import Jaxpr, Literal
 
 __all__ = ["Known", "Operation", "Tape", "bind_of", "hoisted", "tape_of", "tape_of_jaxpr"]
@@ -61,6 +62,7 @@ def tape_of_jaxpr(jaxpr: Jaxpr) -> Tape:
     """The tape of a jaxpr; its constants come first among the inputs."""
     types: dict[int, Any] = {}
     operations: list[Operation] = []
+    done: dict[Any, tuple[int, ...]] = {}
 
     def new(var) -> int:
         types[len(types)] = var.aval
@@ -74,8 +76,12 @@ def tape_of_jaxpr(jaxpr: Jaxpr) -> Tape:
             operands = tuple(read(atom) for atom in eqn.invars)
             call = _CALLS.get(eqn.primitive.name)
             if call is None:
-                results = tuple(new(var) for var in eqn.outvars)
-                operations.append(Operation(eqn, operands, results))
+                results = done.get(key := _same(eqn, operands))
+                if results is None:
+                    results = tuple(new(var) for var in eqn.outvars)
+                    operations.append(Operation(eqn, operands, results))
+                    if key is not None:
+                        done[key] = results
                 names.update(zip(eqn.outvars, results, strict=True))
             else:
                 inner = eqn.params[call]
@@ -88,6 +94,23 @@ def tape_of_jaxpr(jaxpr: Jaxpr) -> Tape:
     names = {var: new(var) for var in (*jaxpr.constvars, *jaxpr.invars)}
     outputs = write_out(jaxpr, dict(names))
     return Tape(tuple(names.values()), tuple(operations), tuple(outputs), types)
+
+
+def _same(eqn, operands: tuple[int | Known, ...]) -> Any:
+    """Equal for operations that do the same to the same; None where that cannot be told."""
+    if eqn.effects:
+        return None
+    read = tuple(
+        ("number", str(x.value), str(jnp.result_type(x.value))) if isinstance(x, Known) else x
+        for x in operands
+        if not isinstance(x, Known) or jnp.ndim(x.value) == 0
+    )
+    key = (eqn.primitive.name, read, tuple(sorted(eqn.params.items(), key=lambda item: item[0])))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key if len(read) == len(operands) else None
 
 
 def bind_of(eqn) -> Callable[..., Any]:
