@@ -39,7 +39,7 @@ def draw_arm(probabilities: Array, words: tuple[Array, Array]) -> Array:
     high = (words[0] >> 8).astype(dtype) * dtype.type(2.0**-24)
     # 46 bits in all, so that U C cannot round up to C, the sum of all.
     tail = ((words[0] & jnp.uint32(0xFF)) << 14) | (words[1] >> 18)
-    uniform = Sum(high, tail.astype(dtype) * dtype.type(2.0**-46))
+    uniform = Sum(*once(high, tail.astype(dtype) * dtype.type(2.0**-46)))
     if len(probabilities) <= _FEW:
         return _draw_of_few(probabilities, uniform)
     draw = _draw_of_some if len(probabilities) <= _SOME else _draw_of_many

@@ -235,8 +235,9 @@ def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> t
     """One round in all lanes, with losses [n] for all or [n, W]."""
     round_, slot, due, losses = now
     own = (losses,) if losses.ndim > 1 else ()
+    # Read from the window once: a loop that looks them up for itself is not vectorised.
+    (round_,) = made_together(round_)
     if not own:
-        # Read from the window once: a loop that looks them up for itself is not vectorised.
         (losses,) = made_together(losses)
 
     def play(state, key, watched, mine=losses):
