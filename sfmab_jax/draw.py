@@ -71,7 +71,7 @@ def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
         is_behind = running.value - high <= low - running.error
         # Rounded up, the target might be behind the last arm that can be drawn.
         arm = jnp.where(is_behind & (members[i + 1] > 0), jnp.float32(i + 1), arm)
-    return _as_integer(*once(arm))
+    return once(_as_integer(arm))[0]
 
 
 def _draw_of_some(probabilities: Array, uniform: Sum) -> Array:

@@ -28,6 +28,9 @@ _LOOPS = {"scan": ("jaxpr",), "while": ("cond_jaxpr", "body_jaxpr")}
 
 Value = tuple[Any, bool]  # and whether it has lanes; without them it is one number
 
+# What they ask for is how values are spread and made, of which a kernel knows nothing.
+_IDENTITIES = frozenset({"optimization_barrier", "reshard"})
+
 
 def run_tape(tape: Tape, known: dict[int, Value], width: int, platform: str) -> list[Any]:
     """The outputs of a tape, all with lanes, from the values of its inputs and what it closes over.
@@ -61,7 +64,7 @@ def unsupported_operation(operations: Sequence[Operation]) -> str | None:
             found.append("scan in reverse" if eqn.params.get("reverse") else None)
             if any(found):
                 return next(filter(None, found))
-        elif name not in ELEMENTWISE and name != "reshard" and not has_rule(eqn):
+        elif name not in ELEMENTWISE | _IDENTITIES and not has_rule(eqn):
             shapes = ", ".join(str(list(var.aval.shape)) for var in eqn.invars)
             return f"{name} of {shapes}"
     return None
@@ -76,7 +79,7 @@ def _apply(eqn, values, flags, width: int, platform: str) -> list[Value]:
         return _scan(eqn, values, flags, width, platform)
     if name == "while":
         return _while(eqn, values, flags, width, platform)
-    if name == "reshard":  # of one game's numbers, which are not spread out
+    if name in _IDENTITIES:
         return list(zip(values, flags))
     if name == "cond":
         return _cond(eqn, values, flags, width, platform)

@@ -32,6 +32,7 @@ ELEMENTWISE = frozenset(
     shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor
     """.split()
 )
+_CHEAP = frozenset("add broadcast_in_dim eq mul select_n sub".split())
 _REDUCTIONS = frozenset(
     "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum".split()
 )
@@ -81,6 +82,21 @@ def _replay(
     def read(operand: int | Known) -> tuple[Any, bool]:
         return (operand.value, False) if isinstance(operand, Known) else known[operand]
 
+    makers: dict[int, Operation] = {}
+
+    def remade(inputs: Sequence[int | Known], depth: int = 2) -> list[Any]:
+        """Values, those of the arms made anew where that is easy."""
+        return [_anew(x, depth) for x in inputs]
+
+    def _anew(x: int | Known, depth: int) -> Any:
+        value, in_lanes = read(x)
+        if not in_lanes or value.ndim < 2 or x not in makers or not depth:
+            return value
+        eqn, inputs, _ = makers[x]
+        flags = [read(one)[1] for one in inputs]
+        deeper = depth - (eqn.primitive.name != "broadcast_in_dim")
+        return _apply(eqn, [_anew(one, deeper) for one in inputs], flags, width)[0][0]
+
     waiting: Sequence[tuple[int, Operation]] = list(enumerate(tape.operations))
     while waiting:
         later, reductions = [], []
@@ -95,8 +111,14 @@ def _replay(
                 if reduction.joins:
                     reductions.append(reduction)
                     continue
-            rule = _RULES.get(eqn.primitive.name, _apply)
-            known.update(zip(results, rule(eqn, operands, flags, width), strict=True))
+            if eqn.primitive.name == "cond":
+                outputs = _cond(eqn, operands, flags, width, partial(remade, inputs))
+            else:
+                rule = _RULES.get(eqn.primitive.name, _apply)
+                outputs = rule(eqn, operands, flags, width)
+            known.update(zip(results, outputs, strict=True))
+            if eqn.primitive.name in _CHEAP:
+                makers[results[0]] = operation
         for result, value in reduced_together(reductions):
             known[result] = (value, True)
         waiting = later
@@ -208,13 +230,18 @@ def _while(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     return [(value, True) for value in carry]
 
 
-def _cond(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
-    """A choice of one game, each branch run only if some lane takes it."""
+def _cond(eqn, operands, flags, width: int, remade: Callable) -> list[tuple[Any, bool]]:
+    """A choice of one game, each branch run only if some lane takes it.
+
+    ``remade`` gives the operands in a branch: what is easily made again is not stored for it in
+    every round.
+    """
     (index, *operands), (by_lane, *flags) = operands, flags
     shapes = [var.aval.shape for var in eqn.outvars]
 
     def run(branch: ClosedJaxpr) -> list[Any]:
-        outputs = _replay(branch, operands, flags, width)
+        given = remade()[1:] if branch.jaxpr.eqns else operands
+        outputs = _replay(branch, given, flags, width)
         return [_broadcast(x, f, shape, width) for (x, f), shape in zip(outputs, shapes)]
 
     branches = [partial(run, branch) for branch in eqn.params["branches"]]
@@ -276,8 +303,7 @@ def _barrier(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     numbers = [
         place
         for place, (x, in_lanes) in enumerate(zip(operands, flags))
-        if in_lanes and x.ndim == 1 and x.dtype == operands[0].dtype
-        if jnp.issubdtype(x.dtype, jnp.floating)
+        if in_lanes and x.ndim == 1 and x.dtype == operands[0].dtype and x.dtype.itemsize >= 4
     ]
     results = list(zip(operands, flags))
     for place, value in zip(numbers, made_together(*(operands[place] for place in numbers))):
@@ -286,7 +312,6 @@ def _barrier(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
 
 
 _RULES = {
-    "cond": _cond,
     "optimization_barrier": _barrier,
     "reshard": _reshard,
     "scan": _scan,

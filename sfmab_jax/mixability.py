@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from sfmab_jax.divergences import exp_remainder, unit_quadrature
-from sfmab_jax.floating import Sum, arm_sum, inverse_power, pick, rounded, two_product, two_sum
+from sfmab_jax.floating import Sum, arm_sum, inverse_power, once, pick, rounded, two_product, two_sum
 
 if TYPE_CHECKING:
     from sfmab_jax.potentials import Potential
@@ -95,8 +95,9 @@ def gap_of_arm(
     largest = jnp.maximum(jnp.abs(lax.stop_gradient(loss)), jnp.finfo(loss.dtype).tiny)
     rate = jnp.minimum(learning_rate, 5e29 * inverse_power(largest))
     assert potential.stability_on_arm is not None
+    rate, dual = once(rate, rounded(rate * loss))
     stability = potential.stability_on_arm(
-        play, arm, rounded(rate * loss), lambda: two_product(rate, loss).error
+        play, arm, dual, lambda: two_product(rate, loss).error
     )
     return stability.value / rate, stability
 

@@ -8,7 +8,7 @@ and as d Breg_f(p || q) / d t = q - p, their part of Psi is the integral of A. S
 sum p w^j are known, the t with A(t) + q(i) - p(i) = 0 is a matter of single numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
@@ -38,7 +38,12 @@ class Moved(NamedTuple):
 
 
 def moved_little(
-    power: "Power", play: Array, others: Array, arm: tuple[Array, Array], y: Array, largest: Array
+    power: "Power",
+    play: Array,
+    others: Callable[[], Array],
+    arm: tuple[Array, Array],
+    y: Array,
+    largest: Array,
 ) -> Moved:
     """Where sum(q) = sum(p) after a loss y [] of one arm.
 
@@ -48,18 +53,19 @@ def moved_little(
     Args:
       power: see `sfmab_jax.power_stability`.
       play: p [n].
-      others: w [n], and 0 for the arm with the loss.
+      others: gives w [n], and 0 for the arm with the loss; made anew where it is needed.
       arm: its own p and w, [] each.
       y: its loss times eta.
-      largest: max(others).
+      largest: max(others()).
     """
     p, w = arm
     factors = _binomials(power.exponent, y.dtype)
     tiny = jnp.finfo(y.dtype).tiny
 
-    def moments(first: int, last: int, others: Array = others) -> list[Array]:
+    def moments(first: int, last: int) -> list[Array]:
+        w_others = others()
         return [
-            factors[j - 1] * arm_sum(play * lax.integer_pow(others, j))
+            factors[j - 1] * arm_sum(play * lax.integer_pow(w_others, j))
             for j in range(first, last + 1)
         ]
 

@@ -86,15 +86,18 @@ def power_stability_on_arm(
     """
     y = dual_loss
     w = power.inverse_dual(play)
-    here = is_arm(arm, play)
-    others = jnp.where(here, 0, w)
-    p_arm, p_best = pick(play, arm), jnp.max(jnp.where(here, 0, play))
+
+    def others() -> Array:
+        # Anew wherever it is used, lest it be stored in every round.
+        return jnp.where(is_arm(arm, play), 0, w)
+
+    p_arm, p_best = pick(play, arm), jnp.max(jnp.where(is_arm(arm, play), 0, play))
     p_best = jnp.maximum(p_best, jnp.finfo(w.dtype).tiny)
     w_arm, w_best = power.inverse_dual(p_arm), power.inverse_dual(p_best)
     moved = moved_little(power, play, others, (p_arm, w_arm), y, w_best)
 
     def sweep():
-        here = is_arm(arm, play)  # anew, lest it be stored in every round for this
+        here = is_arm(arm, play)
         own, of_best = power.dual(p_arm), power.dual(p_best)
         own = add_sums(own, Sum(y, error()))
         leading = jnp.minimum(own.value, of_best.value)
@@ -108,12 +111,12 @@ def power_stability_on_arm(
             near = jnp.abs(z) <= RADIUS
             own_near = power.divergence_near(p_arm, jnp.where(near, z, 0))
             of_arm = lax.cond(near, lambda: own_near, lambda: power.divergence(p_arm, z, 1 + z))
-            return of_arm + _divergence(power, play, others * e, w_best * jnp.abs(e))
+            return of_arm + _divergence(power, play, others() * e, w_best * jnp.abs(e))
 
         def absolute():
             # 1 + z = w (1/w + y - leading + v), in terms that are not negative.
             behind = add_sums(own, Sum(-of_best.value, -of_best.error)).value
-            origin = jnp.where(here, 0, (w_best - others) * of_best.value)
+            origin = jnp.where(here, 0, (w_best - others()) * of_best.value)
             base = jnp.where(here, jnp.maximum(behind, 0), jnp.maximum(-behind, 0))
             return _absolute(power, play, w, origin, base, m)
 

@@ -176,4 +176,8 @@ def monotone_solve(
     nu = jnp.where(start >= lowest, jnp.minimum(start, highest), highest)
     # The first step is always due, and often the last.
     carry = newton((gaps, nu, nu == nu, jnp.int32(MOST_STEPS)))
-    return jax.lax.while_loop(lambda carry: carry[2], newton, carry)[:2]
+    return jax.lax.cond(
+        carry[2],
+        lambda: jax.lax.while_loop(lambda carry: carry[2], newton, carry)[:2],
+        lambda: carry[:2],
+    )

@@ -14,7 +14,7 @@ from sfmab_jax.rounds import block_width
 __all__ = ["chunk_rounds_for", "games_per_device", "window_rounds"]
 
 # A chunk on CPU is about this many numbers of state touched: some tenths of a second.
-_CHUNK_WORK = 2**24
+_CHUNK_WORK = 2**25
 # Rounds whose losses are handed to the games together, and the most losses for that.
 _WINDOW = 16
 _WINDOW_LOSSES = 2**18

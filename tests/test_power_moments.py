@@ -23,7 +23,9 @@ def moved_of(power, play, arm, y):
     w = np.asarray(power.inverse_dual(play))
     others = np.where(np.arange(len(play)) == arm, 0, w).astype(play.dtype)
     own = (play[arm], w[arm].astype(play.dtype))
-    return jax.jit(moved_little, static_argnums=0)(power, play, others, own, y, others.max())
+    return jax.jit(lambda *own_and_y: moved_little(power, play, lambda: others, *own_and_y))(
+        own, y, others.max()
+    )
 
 
 def reference(r, c, play, arm, y, given):
