@@ -84,7 +84,7 @@ def _replay(
 
     makers: dict[int, Operation] = {}
 
-    def remade(inputs: Sequence[int | Known], depth: int = 2) -> list[Any]:
+    def remade(inputs: Sequence[int | Known], depth: int = 4) -> list[Any]:
         """Values, those of the arms made anew where that is easy."""
         return [_anew(x, depth) for x in inputs]
 

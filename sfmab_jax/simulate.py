@@ -172,8 +172,8 @@ def _simulate(
         results[name] = Result(
             name=name,
             rounds=games.checkpoints,
-            regret=np.concatenate([b.realised for b in mine]).reshape(shape) - best,
-            expected_regret=np.concatenate([b.expected for b in mine]).reshape(shape) - best,
+            regret=_above(best, [b.realised for b in mine], shape),
+            expected_regret=_above(best, [b.expected for b in mine], shape),
             norms=norms,
             seed=games.seed,
             first_seed=games.first_seed,
@@ -189,6 +189,13 @@ def _simulate(
             certificate=None if watches[name] is None else _certificate(mine, games),
         )
     return results["strategy"] if one else Results(results)
+
+
+def _above(best: np.ndarray, blocks: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    """Total losses less those of the best arms."""
+    totals = np.concatenate(blocks).reshape(shape)
+    totals -= best
+    return totals
 
 
 def _certificate(blocks, games: Games) -> Certificate:
