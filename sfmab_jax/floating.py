@@ -181,4 +181,6 @@ def pick(x: Array, arm: Array) -> Array:
     if x.shape[0] > _ONE_HOT_ARMS:
         return x[arm]
     here = is_arm(arm, x)
-    return jnp.sum(jnp.where(here, x, jnp.zeros_like(x)), dtype=x.dtype)
+    # x + (-0.0) is x whatever it is, so that adding it under a mask is one instruction.
+    nothing = -0.0 if jnp.issubdtype(x.dtype, jnp.floating) else 0
+    return jnp.sum(jnp.where(here, x, jnp.full_like(x, nothing)), dtype=x.dtype)

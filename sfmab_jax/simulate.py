@@ -111,12 +111,14 @@ def simulate(
         raise ValueError(f"engine is {engine!r}; choose 'scan' or 'fused'")
     if certificate and engine == "fused":
         raise ValueError("certificate=True needs engine='scan'; the fused engine follows none")
+    sequences = _checked_sequences(num_sequences, sequence)
     if chunk_rounds is None:
-        chunk_rounds = chunk_rounds_for(sequence.num_arms, rounds, chosen[0], engine)
+        one = sequences == 1
+        chunk_rounds = chunk_rounds_for(sequence.num_arms, rounds, chosen[0], engine, one)
     games = Games(
         losses=sequence,
         num_rounds=rounds,
-        num_sequences=_checked_sequences(num_sequences, sequence),
+        num_sequences=sequences,
         num_seeds=check_integer("num_seeds", num_seeds, 1, 2**31 - 1),
         first_seed=check_integer("first_seed", first_seed, 0, 2**31 - 1),
         seed=check_integer("seed", seed, 0, 2**32 - 1),

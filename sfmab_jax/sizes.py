@@ -14,7 +14,9 @@ from sfmab_jax.rounds import block_width
 __all__ = ["chunk_rounds_for", "games_per_device", "window_rounds"]
 
 # A chunk on CPU is about this many numbers of state touched: some tenths of a second.
-_CHUNK_WORK = 2**25
+_CHUNK_WORK = 2**24
+# As many times as long is a chunk on CPU where all games share one sequence of losses.
+_SHARED = 4
 # Rounds whose losses are handed to the games together, and the most losses for that.
 _WINDOW = 16
 _WINDOW_LOSSES = 2**18
@@ -36,21 +38,26 @@ def games_per_device(num_arms: int, device: Any) -> int:
     return int(np.clip(_power_of_two(games), 32, 2**15))
 
 
-def chunk_rounds_for(num_arms: int, num_rounds: int, device: Any, engine: str = "scan") -> int:
+def chunk_rounds_for(
+    num_arms: int, num_rounds: int, device: Any, engine: str = "scan", one_sequence: bool = False
+) -> int:
     """Rounds in one call of the compiled program; results do not depend on it.
 
-    On accelerators the losses of a chunk, should every lane have its own, take at most a sixteenth
+    On CPU more where all games share one sequence of losses, which then takes little memory. On
+    accelerators the losses of a chunk, should every lane have its own, take at most a sixteenth
     of the memory.
     """
     width = games_per_device(num_arms, device)
     if device.platform == "cpu":
-        rounds = max(_WINDOW, _power_of_two(_CHUNK_WORK / (num_arms * width)))
+        longer = _SHARED if one_sequence else 1
+        rounds = max(_WINDOW, longer * _power_of_two(_CHUNK_WORK / (num_arms * width)))
+        most = 8192 if one_sequence else 4096
     else:
-        padded = padded_shape((num_arms,))[0]
+        padded, most = padded_shape((num_arms,))[0], 4096
         rounds = max(1, _power_of_two(_memory_class(device) / 16 / (4 * padded * width)))
         if engine == "fused" and device.platform == "tpu":
             rounds = max(1, min(rounds, _TPU_LOSSES // (128 * padded)))
-    return int(min(rounds, 4096, -(-num_rounds // _WINDOW) * _WINDOW))
+    return int(min(rounds, most, -(-num_rounds // _WINDOW) * _WINDOW))
 
 
 def window_rounds(num_arms: int, chunk_rounds: int) -> int:
