@@ -134,8 +134,13 @@ def _binomials(exponent: Array | float, dtype) -> list[Array]:
 
 
 def _value_and_slope(series: Sequence[Array], t: Array) -> tuple[Array, Array]:
-    """a_1 t + a_2 t^2 + ... and its derivative, by Horner's rule."""
+    """a_1 t + a_2 t^2 + ... and its derivative, by Horner's rule.
+
+    The derivative leaves out the moments that few games need: it is right to a percent then.
+    """
     value, slope = series[-1], jnp.zeros_like(t)
-    for a in series[-2::-1]:
-        value, slope = value * t + a, slope * t + value
-    return value * t, slope * t + value
+    for place in range(len(series) - 2, -1, -1):
+        if place < _LOW_MOMENTS:
+            slope = slope * t + (place + 1) * series[place]
+        value = value * t + series[place]
+    return value * t, slope
