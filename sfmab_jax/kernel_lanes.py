@@ -18,8 +18,8 @@ from sfmab_jax.kernel_operations import (
     row_of,
     with_row,
 )
-from sfmab_jax.lanes import ELEMENTWISE, parts_of_scan
-from sfmab_jax.tape import Known, Operation, Tape, bind_of, tape_of_jaxpr
+from sfmab_jax.lanes import ELEMENTWISE
+from sfmab_jax.tape import Known, Operation, Tape, bind_of, parts_of_scan, tape_of_jaxpr
 
 __all__ = ["run_tape", "unsupported_operation"]
 

@@ -5,7 +5,8 @@ the state out as [games, arms]: on CPU the rounds run five to eight times slower
 [arms, games], where one operation on an arm is a vector operation over the games. Here the
 function is traced for one game and its operations are replayed with the lanes last. Elementwise
 operations, reductions and a few others have a rule below; everything else goes through `jax.vmap`
-for that one operation, so any function works and only the speed depends on the rules.
+for that one operation, so any function works and only the speed depends on the rules. Sums over the
+arms that are ready at the same time are made in one pass, and so are the numbers of `floating.once`.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,10 +19,10 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr
 
 from sfmab_jax.floating import chosen
-from sfmab_jax.reductions import Reduction, made_together, reduced_together
-from sfmab_jax.tape import Known, Operation, bind_of, tape_of_jaxpr
+from sfmab_jax.reductions import Reduction, in_any_lane, made_together, reduced_together
+from sfmab_jax.tape import Known, Operation, bind_of, parts_of_scan, tape_of_jaxpr
 
-__all__ = ["ELEMENTWISE", "over_lanes", "parts_of_scan"]
+__all__ = ["ELEMENTWISE", "over_lanes"]
 
 ELEMENTWISE = frozenset(
     """
@@ -33,6 +34,8 @@ ELEMENTWISE = frozenset(
     """.split()
 )
 _CHEAP = frozenset("add broadcast_in_dim eq mul select_n sub".split())
+# As many of them are done again in a branch for one value.
+_CHEAP_STEPS = 4
 _REDUCTIONS = frozenset(
     "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum".split()
 )
@@ -84,18 +87,15 @@ def _replay(
 
     makers: dict[int, Operation] = {}
 
-    def remade(inputs: Sequence[int | Known], depth: int = 4) -> list[Any]:
-        """Values, those of the arms made anew where that is easy."""
-        return [_anew(x, depth) for x in inputs]
-
-    def _anew(x: int | Known, depth: int) -> Any:
+    def remade(x: int | Known, depth: int = _CHEAP_STEPS) -> Any:
+        """A value; if it is of the arms, made anew where that is cheap."""
         value, in_lanes = read(x)
         if not in_lanes or value.ndim < 2 or x not in makers or not depth:
             return value
         eqn, inputs, _ = makers[x]
         flags = [read(one)[1] for one in inputs]
         deeper = depth - (eqn.primitive.name != "broadcast_in_dim")
-        return _apply(eqn, [_anew(one, deeper) for one in inputs], flags, width)[0][0]
+        return _apply(eqn, [remade(one, deeper) for one in inputs], flags, width)[0][0]
 
     waiting: Sequence[tuple[int, Operation]] = list(enumerate(tape.operations))
     while waiting:
@@ -112,7 +112,7 @@ def _replay(
                     reductions.append(reduction)
                     continue
             if eqn.primitive.name == "cond":
-                outputs = _cond(eqn, operands, flags, width, partial(remade, inputs))
+                outputs = _cond(eqn, operands, flags, width, [partial(remade, x) for x in inputs])
             else:
                 rule = _RULES.get(eqn.primitive.name, _apply)
                 outputs = rule(eqn, operands, flags, width)
@@ -226,21 +226,23 @@ def _while(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
             for (new, in_lanes), old in zip(moved, carry, strict=True)
         ]
 
-    carry = lax.while_loop(lambda carry: _in_any_lane(goes_on(carry)), body, spread)
+    carry = lax.while_loop(lambda carry: in_any_lane(goes_on(carry)), body, spread)
     return [(value, True) for value in carry]
 
 
-def _cond(eqn, operands, flags, width: int, remade: Callable) -> list[tuple[Any, bool]]:
+def _cond(
+    eqn, operands, flags, width: int, remade: Sequence[Callable[[], Any]]
+) -> list[tuple[Any, bool]]:
     """A choice of one game, each branch run only if some lane takes it.
 
-    ``remade`` gives the operands in a branch: what is easily made again is not stored for it in
-    every round.
+    ``remade`` give the operands again within a branch: what is cheap to make is not stored in
+    every round for a branch that few rounds take.
     """
     (index, *operands), (by_lane, *flags) = operands, flags
     shapes = [var.aval.shape for var in eqn.outvars]
 
     def run(branch: ClosedJaxpr) -> list[Any]:
-        given = remade()[1:] if branch.jaxpr.eqns else operands
+        given = [again() for again in remade[1:]] if branch.jaxpr.eqns else operands
         outputs = _replay(branch, given, flags, width)
         return [_broadcast(x, f, shape, width) for (x, f), shape in zip(outputs, shapes)]
 
@@ -264,33 +266,8 @@ def _cond(eqn, operands, flags, width: int, remade: Callable) -> list[tuple[Any,
                 for new, old, shape in zip(branch(), results, shapes)
             ]
 
-        results = lax.cond(_in_any_lane(takes_it), merged, partial(list, results))
+        results = lax.cond(in_any_lane(takes_it), merged, partial(list, results))
     return [(value, True) for value in results]
-
-
-def _in_any_lane(truth: Any) -> Any:
-    """In vectors as long as possible, as XLA goes through a vector one by one."""
-    counts = truth.astype(jnp.int32)
-    while counts.shape[0] > 16 and counts.shape[0] % 2 == 0:
-        half = counts.shape[0] // 2
-        counts = counts[:half] | counts[half:]
-    return jnp.max(counts) > 0
-
-
-def parts_of_scan(eqn) -> tuple[int, int]:
-    """The numbers of constants and of carried values, the first and second among the operands.
-
-    By their shapes, as versions of JAX differ in how they say it: what a scan runs over and what
-    it stacks has a leading axis more outside than inside.
-    """
-    inside = eqn.params["jaxpr"]
-    num_carry = sum(
-        var.aval.shape == aval.shape for var, aval in zip(eqn.outvars, inside.out_avals)
-    )
-    num_unscanned = sum(
-        var.aval.shape == aval.shape for var, aval in zip(eqn.invars, inside.in_avals)
-    )
-    return num_unscanned - num_carry, num_carry
 
 
 def _reshard(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:

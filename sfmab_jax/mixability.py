@@ -13,7 +13,16 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from sfmab_jax.divergences import exp_remainder, unit_quadrature
-from sfmab_jax.floating import Sum, arm_sum, inverse_power, once, pick, rounded, two_product, two_sum
+from sfmab_jax.floating import (
+    Sum,
+    arm_sum,
+    inverse_power,
+    once,
+    pick,
+    rounded,
+    two_product,
+    two_sum,
+)
 
 if TYPE_CHECKING:
     from sfmab_jax.potentials import Potential
@@ -96,9 +105,7 @@ def gap_of_arm(
     rate = jnp.minimum(learning_rate, 5e29 * inverse_power(largest))
     assert potential.stability_on_arm is not None
     rate, dual = once(rate, rounded(rate * loss))
-    stability = potential.stability_on_arm(
-        play, arm, dual, lambda: two_product(rate, loss).error
-    )
+    stability = potential.stability_on_arm(play, arm, dual, lambda: two_product(rate, loss).error)
     return stability.value / rate, stability
 
 

@@ -6,14 +6,15 @@ half the time of three.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, pairwise
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-__all__ = ["Reduction", "made_together", "reduced_together"]
+__all__ = ["Reduction", "in_any_lane", "made_together", "reduced_together"]
 
 _COMBINE = {"reduce_sum": lax.add, "reduce_max": lax.max, "reduce_min": lax.min}
 # The compiler writes out the loop over few arms, and makes vectors of it only if it does.
@@ -23,6 +24,8 @@ _MOST_TOGETHER = 3
 
 
 class Reduction(NamedTuple):
+    """A reduction of vectors in lanes that is due."""
+
     eqn: Any  # over the first axis
     operand: Array  # [n, W]
     result: int  # the number of its result
@@ -50,15 +53,25 @@ def reduced_together(reductions: Sequence[Reduction]) -> Iterator[tuple[int, Arr
 
 
 def made_together(*values: Array) -> list[Array]:
-    """Floats [W] as they are, made in one loop and kept: XLA on CPU does not repeat a reduction.
+    """Values of one shape as they are, made in one loop and kept.
 
-    That is of the bits with those of a zero, which costs nothing.
+    XLA on CPU works out cheap operations again for every use, but no reduction; here it is the
+    bits of a value or those of a zero, which costs nothing.
     """
     kept: list[Array] = []
     for first in range(0, len(values), _MOST_TOGETHER):
         few = values[first : first + _MOST_TOGETHER]
         kept += _kept(*few)
     return kept
+
+
+def in_any_lane(truth: Any) -> Any:
+    """Whether it is true in one lane or more; halved first, as XLA goes through a vector singly."""
+    counts = truth.astype(jnp.int32)
+    while counts.shape[0] > 16 and counts.shape[0] % 2 == 0:
+        half = counts.shape[0] // 2
+        counts = counts[:half] | counts[half:]
+    return jnp.max(counts) > 0
 
 
 @jax.custom_jvp
@@ -82,16 +95,16 @@ def _kept_jvp(primals, tangents):
 
 def _neighbours(group: list[Reduction]) -> list[list[Reduction]]:
     """As few parts as possible, none too large, cut where the operations are furthest apart."""
-    num_parts = -(-len(group) // _MOST_TOGETHER)
-    gaps = [after.place - before.place for before, after in pairwise(group)]
-
-    def best(cuts: tuple[int, ...]) -> int:
-        ends = (0, *cuts, len(group))
-        fits = all(end - start <= _MOST_TOGETHER for start, end in pairwise(ends))
-        return sum(gaps[cut - 1] for cut in cuts) if fits else -1
-
-    cuts = max(combinations(range(1, len(group)), num_parts - 1), key=best)
-    return [group[start:end] for start, end in pairwise((0, *cuts, len(group)))]
+    # Of the first 0, 1, 2, ...: how many parts, less the gaps between them, and where they begin.
+    best: list[tuple[int, int, list[int]]] = [(0, 0, [])]
+    for end in range(1, len(group) + 1):
+        found = []
+        for start in range(max(0, end - _MOST_TOGETHER), end):
+            parts, gaps, starts = best[start]
+            gap = group[start].place - group[start - 1].place if start else 0
+            found.append((parts + 1, gaps - gap, [*starts, start]))
+        best.append(min(found))
+    return [group[start:end] for start, end in pairwise([*best[-1][2], len(group)])]
 
 
 def _reduce(names: tuple[str, ...], *operands: Array) -> Sequence[Array]:
@@ -101,11 +114,16 @@ def _reduce(names: tuple[str, ...], *operands: Array) -> Sequence[Array]:
 
 
 def _one_by_one(names: tuple[str, ...], *operands: Array) -> list[Array]:
-    functions = {"reduce_sum": jnp.sum, "reduce_max": jnp.max, "reduce_min": jnp.min}
+    functions: dict[str, Any] = {
+        "reduce_sum": jnp.sum,
+        "reduce_max": jnp.max,
+        "reduce_min": jnp.min,
+    }
     return [functions[name](x, axis=0) for name, x in zip(names, operands, strict=True)]
 
 
-def _in_one_pass(names, *operands):
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _in_one_pass(names: tuple[str, ...], *operands: Array) -> Sequence[Array]:
     dtype = operands[0].dtype
     least = {"reduce_sum": 0.0, "reduce_max": -jnp.inf, "reduce_min": jnp.inf}
 
@@ -113,9 +131,6 @@ def _in_one_pass(names, *operands):
         return tuple(_COMBINE[name](a, b) for name, a, b in zip(names, left, right, strict=True))
 
     return lax.reduce(operands, tuple(dtype.type(least[name]) for name in names), combine, (0,))
-
-
-_in_one_pass = jax.custom_jvp(_in_one_pass, nondiff_argnums=(0,))
 
 
 @_in_one_pass.defjvp

@@ -260,7 +260,9 @@ def _play_round(bandit, record, watch, game_keys: Array, block: Block, now) -> t
     totals = block.totals
     # One by one: of a row put together XLA makes no vector operation.
     for word, numbers in enumerate((*block.realised, *block.advantage)):
-        totals = lax.dynamic_update_slice(totals, numbers[None, None], (slot, jnp.int32(word), jnp.int32(0)))
+        totals = lax.dynamic_update_slice(
+            totals, numbers[None, None], (slot, jnp.int32(word), jnp.int32(0))
+        )
     block = block._replace(totals=totals)
     if watch is not None:
         block = block._replace(watch_rows=keep(block.watch_rows, watch.row, watched, state))

@@ -13,7 +13,16 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, Literal
 
-__all__ = ["Known", "Operation", "Tape", "bind_of", "hoisted", "tape_of", "tape_of_jaxpr"]
+__all__ = [
+    "Known",
+    "Operation",
+    "Tape",
+    "bind_of",
+    "hoisted",
+    "parts_of_scan",
+    "tape_of",
+    "tape_of_jaxpr",
+]
 
 _CALLS = {
     "closed_call": "call_jaxpr",
@@ -119,6 +128,22 @@ def bind_of(eqn) -> Callable[..., Any]:
     # JAX before 0.10 gives a pair: functions to be bound first, and the parameters.
     functions, params = bound if isinstance(bound, tuple) else ((), bound)
     return partial(eqn.primitive.bind, *functions, **params)
+
+
+def parts_of_scan(eqn) -> tuple[int, int]:
+    """The numbers of constants and of carried values, the first and second among the operands.
+
+    By their shapes, as versions of JAX differ in how they say it: what a scan runs over and what
+    it stacks has a leading axis more outside than inside.
+    """
+    inside = eqn.params["jaxpr"]
+    num_carry = sum(
+        var.aval.shape == aval.shape for var, aval in zip(eqn.outvars, inside.out_avals)
+    )
+    num_unscanned = sum(
+        var.aval.shape == aval.shape for var, aval in zip(eqn.invars, inside.in_avals)
+    )
+    return num_unscanned - num_carry, num_carry
 
 
 def hoisted(tape: Tape, outside: dict[int, Any]) -> tuple[Tape, dict[int, Any]]:

@@ -1,5 +1,7 @@
 """The Tsallis entropies, -x^c, whose potentials are powers: the INF family."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
@@ -120,5 +122,5 @@ def _stability(c: Array | float, *play_and_loss: Array) -> Array:
     return power_stability(_power(c), *play_and_loss)
 
 
-def _stability_on_arm(c: Array | float, *play_and_loss: Array) -> Stability:
+def _stability_on_arm(c: Array | float, *play_and_loss: Any) -> Stability:
     return power_stability_on_arm(_power(c), *play_and_loss)
