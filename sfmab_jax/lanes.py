@@ -5,8 +5,8 @@ the state out as [games, arms]: on CPU the rounds run five to eight times slower
 [arms, games], where one operation on an arm is a vector operation over the games. Here the
 function is traced for one game and its operations are replayed with the lanes last. Elementwise
 operations, reductions and a few others have a rule below; everything else goes through `jax.vmap`
-for that one operation, so any function works and only the speed depends on the rules. Sums over the
-arms that are ready at the same time are made in one pass, and so are the numbers of `floating.once`.
+for that one operation, so any function works and only the speed depends on the rules. Sums over
+the arms that are ready together are made in one pass, and so are the numbers of `floating.once`.
 """
 
 from collections.abc import Callable, Sequence
