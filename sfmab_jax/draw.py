@@ -24,7 +24,7 @@ def draw_arm(probabilities: Array, words: tuple[Array, Array]) -> Array:
     that every arm's law is p'(i) / sum(p') to an absolute 2^-42, and mostly 2^-44.
 
     Args:
-      probabilities: p' [n], non-negative; divided by its own sum.
+      probabilities: p' [n], non-negative; divided by its own sum, which is about 1.
       words: two uint32 random words.
 
     Returns:
@@ -49,8 +49,8 @@ def draw_arm(probabilities: Array, words: tuple[Array, Array]) -> Array:
 def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
     """In one fused loop.
 
-    The sums begin at 1, below which no probability is: so two subtractions give the error of an
-    addition. The errors are summed apart from the values, which is a shorter chain to wait for;
+    The sums begin at 1, which no probability exceeds, so that two subtractions give the error of
+    an addition. The errors are summed apart from the values, which is a shorter chain to wait for;
     they are below n 2^-24, and their sum is right to n^2 2^-49.
     """
     # As kernels know it; indexing would bring in more operations.

@@ -111,12 +111,10 @@ def _replay(
                 if reduction.joins:
                     reductions.append(reduction)
                     continue
+            rule = _RULES.get(eqn.primitive.name, _apply)
             if eqn.primitive.name == "cond":
-                outputs = _cond(eqn, operands, flags, width, [partial(remade, x) for x in inputs])
-            else:
-                rule = _RULES.get(eqn.primitive.name, _apply)
-                outputs = rule(eqn, operands, flags, width)
-            known.update(zip(results, outputs, strict=True))
+                rule = partial(_cond, remade=[partial(remade, x) for x in inputs])
+            known.update(zip(results, rule(eqn, operands, flags, width), strict=True))
             if eqn.primitive.name in _CHEAP:
                 makers[results[0]] = operation
         for result, value in reduced_together(reductions):

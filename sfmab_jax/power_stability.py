@@ -20,8 +20,9 @@ from sfmab_jax.simplex import MOST_STEPS
 
 __all__ = ["Power", "power_stability", "power_stability_on_arm"]
 
-# From this p / q on the maximiser is sought relative to p, below it absolutely. A loss of one arm
-# has but one z of more than a rounding; so it may be less, if it is not too large either.
+# From this 1 + z on the maximiser is sought relative to p, below it absolutely. With a loss of one
+# arm it may be less, as that costs three bits of one term; but not where 1 + z of the arm is large,
+# since the relative search ends when its step is small against the sum of all terms.
 _RELATIVE = 0.5
 _RELATIVE_OF_ARM = 0.125
 
