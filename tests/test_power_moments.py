@@ -1,5 +1,7 @@
 """The maximiser of the stability term from moments, against its definition in 60 digits."""
 
+import functools
+
 import jax
 import numpy as np
 import oracles
@@ -19,13 +21,16 @@ PLAYS = ([0.5, 0.3, 0.15, 0.05], [0.97, 0.02, 0.01], [0.1] * 10, [0.999, 0.001])
 SIZES = np.array([*np.geomspace(1e-6, 1, 31), 30, 1e3, 1e6])
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def compiled(power, play, others, *arm_and_loss):
+    return moved_little(power, play, lambda: others, *arm_and_loss)
+
+
 def moved_of(power, play, arm, y):
     w = np.asarray(power.inverse_dual(play))
     others = np.where(np.arange(len(play)) == arm, 0, w).astype(play.dtype)
     own = (play[arm], w[arm].astype(play.dtype))
-    return jax.jit(lambda *own_and_y: moved_little(power, play, lambda: others, *own_and_y))(
-        own, y, others.max()
-    )
+    return compiled(power, play, others, own, y, others.max())
 
 
 def reference(r, c, play, arm, y, given):
