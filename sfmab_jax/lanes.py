@@ -268,11 +268,6 @@ def _cond(
     return [(value, True) for value in results]
 
 
-def _reshard(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
-    """Of one game's numbers, which are not spread out."""
-    return list(zip(operands, flags))
-
-
 def _barrier(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     """Numbers of the games that are to be made once and together."""
     numbers = [
@@ -288,7 +283,8 @@ def _barrier(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
 
 _RULES = {
     "optimization_barrier": _barrier,
-    "reshard": _reshard,
+    # Of one game's numbers, which are not spread out.
+    "reshard": lambda eqn, operands, flags, width: list(zip(operands, flags)),
     "scan": _scan,
     "while": _while,
 }

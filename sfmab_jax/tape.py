@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import Jaxpr, Literal
 
 __all__ = [
@@ -107,19 +108,21 @@ def tape_of_jaxpr(jaxpr: Jaxpr) -> Tape:
 
 def _same(eqn, operands: tuple[int | Known, ...]) -> Any:
     """Equal for operations that do the same to the same; None where that cannot be told."""
-    if eqn.effects:
-        return None
-    read = tuple(
-        ("number", str(x.value), str(jnp.result_type(x.value))) if isinstance(x, Known) else x
-        for x in operands
-        if not isinstance(x, Known) or jnp.ndim(x.value) == 0
-    )
+    read = tuple(_number(x.value) if isinstance(x, Known) else x for x in operands)
     key = (eqn.primitive.name, read, tuple(sorted(eqn.params.items(), key=lambda item: item[0])))
     try:
         hash(key)
     except TypeError:
         return None
-    return key if len(read) == len(operands) else None
+    return None if eqn.effects or None in read else key
+
+
+def _number(value: Any) -> tuple[Any, ...] | None:
+    """A written number by its bits and types; None for vectors and for what is still traced."""
+    if isinstance(value, jax.core.Tracer) or jnp.ndim(value):
+        return None
+    exact = np.asarray(value)
+    return type(value), exact.dtype.str, exact.tobytes()
 
 
 def bind_of(eqn) -> Callable[..., Any]:

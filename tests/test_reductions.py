@@ -133,6 +133,19 @@ def test_the_same_is_done_once():
     assert names.count("reduce_sum") == 2  # the sum and the pick
 
 
+@jax.jit
+def with_traced_numbers(a, b, x):
+    """Sums with two traced numbers that the functions close over, one more call deep."""
+    return over_lanes(lambda x: (jax.jit(lambda y: y + a)(x), jax.jit(lambda y: y + b)(x)))(x)
+
+
+def test_traced_numbers_are_told_apart():
+    x = numbers(3, np.float32)[0]
+    first, second = with_traced_numbers(jnp.float32(1), jnp.float32(2), x)
+    np.testing.assert_array_equal(first, x + jnp.float32(1))
+    np.testing.assert_array_equal(second, x + jnp.float32(2))
+
+
 def test_what_only_looks_the_same_is_done_twice():
     def function(x):
         rows, columns = jnp.sum(x, axis=0), jnp.sum(x, axis=1)
