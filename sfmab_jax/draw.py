@@ -1,19 +1,16 @@
 """Draw an arm whose true law is p', down to probabilities of 1e-9 in float32."""
 
-import math
-
 import chex
 import jax.numpy as jnp
 from jax import Array, lax
 
-from sfmab_jax.floating import Sum, add, add_sums, once, start_sum, two_product, two_sum
+from sfmab_jax.floating import Sum, add_sums, once, pick, start_sum, two_product, two_sum
+from sfmab_jax.reductions import few_rows
 
 __all__ = ["draw_arm"]
 
 # Up to this many arms the sums are unrolled into one fused loop.
 _FEW = 16
-# Up to this many one running sum keeps its digits.
-_SOME = 1024
 
 
 def draw_arm(probabilities: Array, words: tuple[Array, Array]) -> Array:
@@ -42,8 +39,7 @@ def draw_arm(probabilities: Array, words: tuple[Array, Array]) -> Array:
     uniform = Sum(*once(high, tail.astype(dtype) * dtype.type(2.0**-46)))
     if len(probabilities) <= _FEW:
         return _draw_of_few(probabilities, uniform)
-    draw = _draw_of_some if len(probabilities) <= _SOME else _draw_of_many
-    return draw(probabilities, uniform)
+    return _draw_of_many(probabilities, uniform)
 
 
 def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
@@ -74,56 +70,63 @@ def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
     return once(_as_integer(arm))[0]
 
 
-def _draw_of_some(probabilities: Array, uniform: Sum) -> Array:
-    """With the running sums in an array."""
-
-    def step(running: Sum, member: Array) -> tuple[Sum, Sum]:
-        running = add(running, member)
-        return running, running
-
-    zero = start_sum(jnp.zeros_like(probabilities[0]))
-    total, sums = lax.scan(step, zero, probabilities, unroll=8)
-    target = _multiply(uniform, total)
-    target = Sum(*once(*target))
-    passed = jnp.sum(_is_behind(sums, target), dtype=jnp.int32)
-    return jnp.minimum(passed, len(probabilities) - 1)
-
-
 def _draw_of_many(probabilities: Array, uniform: Sum) -> Array:
-    """With the running sums of groups first, lest errors add up."""
-    members, offsets, total = _grouped(probabilities)
-    target = _multiply(uniform, total)
-    target = add_sums(target, Sum(-offsets.value, -offsets.error))
+    """Among blocks of consecutive arms by their sums, then within the block; blocks of blocks."""
+    levels = [_columns(start_sum(probabilities))]
+    sums = _block_sums(levels[0])
+    while len(sums.value) > _FEW:
+        levels.append(_columns(sums))
+        sums = _block_sums(levels[-1])
+    members = [Sum(*(pick(word, jnp.int32(i)) for word in sums)) for i in range(len(sums.value))]
+    total = members[0]
+    for member in members[1:]:
+        total = add_sums(total, member)
+    index, target = _found(members, _multiply(uniform, total))
+    for columns in reversed(levels):
+        members = [Sum(*(pick(word, index) for word in column)) for column in columns]
+        place, target = _found(members, target)
+        index = index * len(columns) + place
+    return index
 
-    def step(carry, member: Array):
-        running, passed = carry
-        running = add(running, member)
-        return (running, passed + _is_behind(running, target).astype(jnp.int32)), None
 
-    zero = start_sum(jnp.zeros_like(offsets.value))
-    start = (zero, jnp.zeros(offsets.value.shape, jnp.int32))
-    (_, passed), _ = lax.scan(step, start, members, unroll=8)
-    return jnp.minimum(jnp.sum(passed, dtype=jnp.int32), len(probabilities) - 1)
+def _columns(members: Sum) -> list[Sum]:
+    """The first, second, ... member of every block, [blocks] each; zeros fill up the last one."""
+    num_members = len(members.value)
+    size = few_rows(num_members)
+    num_blocks = -(-num_members // size)
+    blocks = [
+        jnp.pad(word, (0, num_blocks * size - num_members)).reshape(num_blocks, size)
+        for word in members
+    ]
+    return [
+        Sum(*(lax.squeeze(lax.slice_in_dim(x, i, i + 1, axis=1), (1,)) for x in blocks))
+        for i in range(size)
+    ]
 
 
-def _grouped(probabilities: Array) -> tuple[Array, Sum, Sum]:
-    """Consecutive arms in groups, so that most of the summing is done side by side.
+def _block_sums(columns: list[Sum]) -> Sum:
+    total = columns[0]
+    for column in columns[1:]:
+        total = add_sums(total, column)
+    return Sum(*once(*total))
 
-    Returns the members of the groups [size, groups], filled up with zeros; the sums of all arms
-    before each group [groups]; and the sum of all arms [].
+
+def _found(members: list[Sum], target: Sum) -> tuple[Array, Sum]:
+    """The member i with S_{i-1} <= target < S_i, S_i the running sums, and target - S_{i-1}.
+
+    A target that rounding has put outside counts as just inside.
     """
-    num_arms = len(probabilities)
-    size = math.isqrt(num_arms - 1) + 1
-    if num_arms.bit_count() == 1:  # then groups of a power of two, as in kernels
-        size = 1 << (size - 1).bit_length()
-    num_groups = -(-num_arms // size)
-    filled = jnp.pad(probabilities, (0, num_groups * size - num_arms))
-    members = filled.reshape(num_groups, size).T
-    zero = start_sum(jnp.zeros(num_groups, probabilities.dtype))
-    sums, _ = lax.scan(lambda s, x: (add(s, x), None), zero, members, unroll=8)
-    start = Sum(zero.value[0], zero.error[0])
-    total, before = lax.scan(lambda s, x: (add_sums(s, x), s), start, sums, unroll=8)
-    return members, before, total
+    start = start_sum(jnp.zeros_like(target.value))
+    place, before, running = jnp.zeros((), jnp.float32), start, start
+    for i, member in enumerate(members[1:], 1):
+        running = add_sums(running, members[i - 1])
+        is_it = _is_behind(running, target) & (member.value > 0)
+        place = jnp.where(is_it, jnp.float32(i), place)
+        before = Sum(*(jnp.where(is_it, new, old) for new, old in zip(running, before)))
+    rest = add_sums(target, Sum(-before.value, -before.error))
+    rest = Sum(*(jnp.where(rest.value < 0, 0, word) for word in rest))
+    rest = Sum(*once(*rest))
+    return once(_as_integer(place))[0], rest
 
 
 def _is_behind(running: Sum, target: Sum) -> Array:

@@ -159,6 +159,8 @@ def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
                 for x, f, v in zip(operands, flags, eqn.invars)
             ]
             result = lax.concatenate(spread, params["dimension"])
+        elif name == "dynamic_slice" and len(shape) == 1 and flags[0]:
+            result = _slices_of_lanes(operands[0], operands[1], shape[0], width)
         else:
             # Lanes first: not every operation can be mapped over its last axis.
             axes = [0 if flag else None for flag in flags]
@@ -166,6 +168,17 @@ def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
             result = jax.vmap(bind, axes, -1)(*front)
     results = result if eqn.primitive.multiple_results else [result]
     return [(value, on_lanes) for value in results]
+
+
+def _slices_of_lanes(x, start, size: int, width: int):
+    """x[start : start + size] of every lane with its own start, [n, W] -> [size, W]."""
+    first = jnp.clip(start, 0, len(x) - size).astype(jnp.int32)
+    first = jnp.broadcast_to(first, (width,))
+    if width == 1:
+        return lax.dynamic_slice(x, (first[0], jnp.int32(0)), (size, 1))
+    rows = first[None] + jnp.arange(size, dtype=jnp.int32)[:, None]
+    places = rows * width + jnp.arange(width, dtype=jnp.int32)[None]
+    return x.reshape(-1).at[places].get(mode="promise_in_bounds")
 
 
 def _scan(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
@@ -269,14 +282,15 @@ def _cond(
 
 
 def _barrier(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
-    """Numbers of the games that are to be made once and together."""
-    numbers = [
+    """Values of the games, of one shape, that are to be made once and together."""
+    kind = operands[0].shape, operands[0].dtype
+    alike = [
         place
         for place, (x, in_lanes) in enumerate(zip(operands, flags))
-        if in_lanes and x.ndim == 1 and x.dtype == operands[0].dtype and x.dtype.itemsize >= 4
+        if in_lanes and x.dtype.itemsize >= 4 and (x.shape, x.dtype) == kind
     ]
     results = list(zip(operands, flags))
-    for place, value in zip(numbers, made_together(*(operands[place] for place in numbers))):
+    for place, value in zip(alike, made_together(*(operands[place] for place in alike))):
         results[place] = (value, True)
     return results
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-__all__ = ["Reduction", "in_any_lane", "made_together", "reduced_together"]
+__all__ = ["Reduction", "few_rows", "in_any_lane", "made_together", "reduced", "reduced_together"]
 
 _COMBINE = {"reduce_sum": lax.add, "reduce_max": lax.max, "reduce_min": lax.min}
 # The compiler writes out the loop over few arms, and makes vectors of it only if it does.
@@ -34,9 +34,8 @@ class Reduction(NamedTuple):
     @property
     def joins(self) -> bool:
         """Whether it can be made together with others."""
-        small = self.operand.ndim == 2 and len(self.operand) <= _MOST_ARMS
         floats = jnp.issubdtype(self.operand.dtype, jnp.floating)
-        return small and floats and self.eqn.primitive.name in _COMBINE
+        return self.operand.ndim == 2 and floats and self.eqn.primitive.name in _COMBINE
 
 
 def reduced_together(reductions: Sequence[Reduction]) -> Iterator[tuple[int, Array]]:
@@ -48,7 +47,7 @@ def reduced_together(reductions: Sequence[Reduction]) -> Iterator[tuple[int, Arr
     for group in alike.values():
         for few in _neighbours(group):
             names = tuple(one.eqn.primitive.name for one in few)
-            results = _reduce(names, *(one.operand for one in few))
+            results = reduced(names, *(one.operand for one in few))
             yield from zip((one.result for one in few), results, strict=True)
 
 
@@ -107,10 +106,30 @@ def _neighbours(group: list[Reduction]) -> list[list[Reduction]]:
     return [group[start:end] for start, end in pairwise([*best[-1][2], len(group)])]
 
 
-def _reduce(names: tuple[str, ...], *operands: Array) -> Sequence[Array]:
-    if len(operands) == 1:
-        return _one_by_one(names, *operands)
-    return _in_one_pass(names, *operands)
+def reduced(names: tuple[str, ...], *operands: Array) -> Sequence[Array]:
+    """Over the first axis, [n, W] -> [W] each.
+
+    Many arms are taken as some rows of many, [n] = [rows, n / rows], and the rows reduced to one:
+    the loop is long and what it writes is short. What is left over is added in the end.
+    """
+    num_arms, *rest = operands[0].shape
+    if num_arms <= _MOST_ARMS:
+        reduce = _one_by_one if len(operands) == 1 else _in_one_pass
+        return reduce(names, *operands)
+    rows = few_rows(num_arms)
+    length = num_arms // rows
+    cut = [lax.slice_in_dim(x, 0, rows * length).reshape(rows, length, *rest) for x in operands]
+    results = reduced(names, *reduced(names, *cut))
+    if rows * length == num_arms:
+        return results
+    ends = reduced(names, *(lax.slice_in_dim(x, rows * length, num_arms) for x in operands))
+    return [_COMBINE[name](x, end) for name, x, end in zip(names, results, ends, strict=True)]
+
+
+def few_rows(num_arms: int) -> int:
+    """From 8 to 16, so that nothing is left over if that can be."""
+    divisors = [rows for rows in range(8, _MOST_ARMS + 1) if num_arms % rows == 0]
+    return divisors[0] if divisors else 8
 
 
 def _one_by_one(names: tuple[str, ...], *operands: Array) -> list[Array]:

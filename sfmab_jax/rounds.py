@@ -49,19 +49,20 @@ class Block(NamedTuple):
 
 
 def block_width(num_arms: int) -> int:
-    """Games in a block, for which losses are made once: from 64 to 512.
+    """Games in a block, for which losses are made once: from 32 to 512.
 
-    Above 16,384 arms 32, for the memory. A rule on the number of arms alone, so that it cannot
-    differ between two runs of one game.
+    A rule on the number of arms alone, so that it cannot differ between two runs of one game.
     """
-    if num_arms > 16384:
-        return 32
-    return int(np.clip(2 ** np.floor(np.log2(16384 / num_arms)), 64, 512))
+    return int(np.clip(2 ** np.floor(np.log2(16384 / num_arms)), 32, 512))
 
 
 def group_width(num_arms: int) -> int:
-    """Games that are played side by side on a CPU: as many as stay in its cache."""
-    return 128 if num_arms <= 256 else 64
+    """Games that are played side by side on a CPU.
+
+    Of few arms as many as stay in its cache, so that vectors are of games; of many arms one, whose
+    vectors are of arms: then no game waits for the Newton steps of another.
+    """
+    return 128 if num_arms <= 256 else 1
 
 
 def begin_block(
