@@ -99,7 +99,7 @@ def _columns(members: Sum) -> list[Sum]:
         for word in members
     ]
     return [
-        Sum(*(lax.squeeze(lax.slice_in_dim(x, i, i + 1, axis=1), (1,)) for x in blocks))
+        Sum(*(lax.squeeze(lax.slice(x, (0, i), (num_blocks, i + 1)), (1,)) for x in blocks))
         for i in range(size)
     ]
 
