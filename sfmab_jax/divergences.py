@@ -4,9 +4,13 @@ Each is a Taylor remainder, zero with zero slope at zero: a series near zero, th
 elsewhere.
 """
 
+import math
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+
+from sfmab_jax.floating import binary_exponent, inverse_power
 
 __all__ = [
     "RADIUS",
@@ -56,11 +60,15 @@ def log_series(z: Array) -> Array:
 def log_remainder(z: Array, one_plus_z: Array) -> Array:
     """``z - log(1 + z)`` for z > -1, relatively accurate everywhere.
 
-    Near z = -1 that takes 1 + z to more digits than z has, so both are given.
+    Near z = -1 that takes 1 + z to more digits than z has, so both are given. With
+    1 + z = 2^k (1 + f), f in [-1/4, 1/2), it is z - f - k log 2 + (f - log(1 + f)): the series for
+    every z, and the terms before it vanish where z is small.
     """
-    small = jnp.abs(z) <= RADIUS
-    near = log_series(jnp.where(small, z, 0))
-    return jnp.where(small, near, z - jnp.log(jnp.where(small, 1, one_plus_z)))
+    inverse = inverse_power(one_plus_z * (4 / 3))  # 2^-k
+    near = inverse == 1
+    f = jnp.where(near, z, one_plus_z * inverse - 1)
+    before = (z - f) - binary_exponent(one_plus_z * (4 / 3)) * math.log(2)
+    return jnp.where(near, 0, before) + log_series(f)
 
 
 def exp_remainder(d: Array) -> Array:

@@ -259,26 +259,40 @@ def play_games(
         jax.block_until_ready(blocks)
         advance(min(games.chunk_rounds, games.num_rounds - first_round + 1) * num_here)
         bookmark.keep(first_round - 1 + games.chunk_rounds, blocks, feed)
+    realised, expected = np.empty((2, num_here, len(games.checkpoints)))
+    for block, lanes in zip(blocks, calls, strict=True):
+        value, error, advantage, its_error = np.moveaxis(np.asarray(block.totals)[:, :-1], 2, 0)
+        total = np.add(value, error, dtype=np.float64)
+        _put(total * games.unit, lanes, realised)
+        total += np.add(advantage, its_error, dtype=np.float64)
+        _put(total * games.unit, lanes, expected)
     order = np.argsort(groups, axis=None)[:num_here]
-    in_order = slice(num_here) if (order == np.arange(num_here)).all() else order
 
-    def of_games(*leaves: Array | np.ndarray) -> np.ndarray:
+    def of_games(*leaves: Array) -> np.ndarray:
         """Rows of the calls [groups, C + 1, ..., lanes] -> [games, C, ...]."""
         rows = np.concatenate([np.asarray(leaf)[:, :-1] for leaf in leaves])[: len(groups)]
         by_lane = np.moveaxis(rows, -1, 1)
-        return by_lane.reshape(-1, *by_lane.shape[2:])[in_order]
+        return by_lane.reshape(-1, *by_lane.shape[2:])[order]
 
-    totals = [np.asarray(block.totals) for block in blocks]
-    value, error, advantage, its_error = (
-        of_games(*(rows[:, :, word] for rows in totals)) for word in range(4)
-    )
-    realised = np.add(value, error, dtype=np.float64) * games.unit
-    expected = realised + np.add(advantage, its_error, dtype=np.float64) * games.unit
     records = jax.tree.map(of_games, *(block.records for block in blocks))
     watched = None
     if watch is not None:
         watched = of_games(*(block.watch_rows for block in blocks))
     return GamesPlayed(realised, expected, records, watched)
+
+
+def _put(rows: np.ndarray, lanes: np.ndarray, games: np.ndarray) -> None:
+    """Writes rows [groups, C, lanes] to the games [games, C] of these lanes [groups, lanes].
+
+    Spare groups and lanes are left out.
+    """
+    by_lane = rows[: len(lanes)].swapaxes(1, 2)
+    first, end = lanes[0, 0], lanes[0, 0] + lanes.size
+    if end <= len(games) and np.array_equal(lanes.ravel(), np.arange(first, end)):
+        games[first:end].reshape(by_lane.shape)[...] = by_lane
+    else:
+        mine = lanes < len(games)
+        games[lanes[mine]] = by_lane[mine]
 
 
 def _lanes_of_groups(games: Games) -> np.ndarray:

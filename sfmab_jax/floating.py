@@ -12,6 +12,7 @@ __all__ = [
     "add_at",
     "add_sums",
     "arm_sum",
+    "binary_exponent",
     "chosen",
     "inverse_power",
     "is_arm",
@@ -101,6 +102,17 @@ def inverse_power(x: Array) -> Array:
         word, exponent, inverted = jnp.uint64, 0x7FF0000000000000, 0x7FE0000000000000
     bits = word(inverted) - (lax.bitcast_convert_type(x, word) & word(exponent))
     return lax.bitcast_convert_type(bits, x.dtype)
+
+
+def binary_exponent(x: Array) -> Array:
+    """k for a normal x in [2^k, 2^(k+1)), of the dtype of x.
+
+    >>> [float(binary_exponent(jnp.float32(x))) for x in (1.0, 1.9, 2.0, 0.75)]
+    [0.0, 0.0, 1.0, -1.0]
+    """
+    word, digits, bias = (jnp.int32, 23, 127) if x.dtype == jnp.float32 else (jnp.int64, 52, 1023)
+    exponent = lax.bitcast_convert_type(x, word) >> word(digits)
+    return (exponent - word(bias)).astype(x.dtype)
 
 
 def once(*values: Array) -> tuple[Array, ...]:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from sfmab_jax.divergences import RADIUS
-from sfmab_jax.floating import Sum, add, add_sums, arm_sum, is_arm, pick
+from sfmab_jax.floating import Sum, add, add_sums, arm_sum, is_arm, once, pick
 from sfmab_jax.mixability import Stability, leading_arm
 from sfmab_jax.power_moments import moved_little
 from sfmab_jax.simplex import MOST_STEPS
@@ -69,7 +68,7 @@ def power_stability(
 
     def total(e):
         z = w * (y + e)
-        return _divergence(power, play, z, jnp.max(jnp.abs(z)))
+        return arm_sum(power.divergence(play, z, 1 + z))
 
     return lax.cond(
         near,
@@ -107,12 +106,8 @@ def power_stability_on_arm(
         shift = jnp.where(moved.close, moved.shift, shift)
 
         def total(e):
-            # The arm itself mostly moves furthest: apart from the others, which are close.
-            z = w_arm * (y + e)
-            near = jnp.abs(z) <= RADIUS
-            own_near = power.divergence_near(p_arm, jnp.where(near, z, 0))
-            of_arm = lax.cond(near, lambda: own_near, lambda: power.divergence(p_arm, z, 1 + z))
-            return of_arm + _divergence(power, play, others() * e, w_best * jnp.abs(e))
+            z = w * (jnp.where(here, y, 0) + e)
+            return arm_sum(power.divergence(play, z, 1 + z))
 
         def absolute():
             # 1 + z = w (1/w + y - leading + v), in terms that are not negative.
@@ -150,17 +145,6 @@ def _below_the_root(power: Power, shift: Array, leading: Array) -> tuple[Array, 
     return jnp.maximum(shift, m - leading), m
 
 
-def _divergence(power: Power, play: Array, z: Array, largest: Array) -> Array:
-    """Breg_F(p || q) [] from z [n] and max |z|, or more, for z > -1/2."""
-    # One choice for all arms, as a sum over a choice would not become a vector loop.
-    close = largest <= RADIUS
-    return lax.cond(
-        close,
-        lambda: arm_sum(power.divergence_near(play, jnp.where(close, z, 0))),
-        lambda: arm_sum(power.divergence(play, z, 1 + z)),
-    )
-
-
 def _relative(power: Power, play, w, y, shift, leading, total) -> Stability:
     """From 1 + z = 1 + w (y + e); ``total`` gives Breg_F(p || q) from e."""
 
@@ -185,7 +169,8 @@ def _absolute(power: Power, play, w, origin, base, m) -> Stability:
 
     eps = jnp.finfo(play.dtype).eps
     m, slope = _newton(power, play, w, move, size_of, m, power.coefficient, eps**0.75)
-    value = arm_sum(power.divergence(play, *move(m)))
+    (ratio,) = once(move(m)[1])
+    value = arm_sum(power.divergence(play, ratio - 1, ratio))
     return Stability(value, -m, -power.exponent / slope)
 
 

@@ -51,7 +51,7 @@ def _conjugate(u: Array) -> Array:
 
 
 def _divergence(y: Array, x: Array) -> Array:
-    return log_remainder((y - x) / x, y / x)
+    return jnp.where(y > 0, log_remainder((y - x) / x, y / x), jnp.inf)
 
 
 def _step(excess: Array, slope: Array) -> Array:
@@ -81,7 +81,7 @@ _POWER = Power(
     grow=lambda z, ratio: (ratio, z, 1.0),
     newton_step=_step,
     divergence_near=lambda _, z: log_series(z),
-    divergence=lambda _, z, ratio: (ratio - 1) - jnp.log(ratio),
+    divergence=lambda _, z, ratio: log_remainder(z, ratio),
     exponent=1.0,
     coefficient=1.0,
 )
