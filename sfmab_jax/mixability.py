@@ -121,13 +121,15 @@ def entropy_stability(play: Array, dual_loss: Array, dual_error: Array | float =
     offsets = jnp.where(alive, dual_loss - pick(dual_loss, leading_arm(moved)), 0)
     # Scores of 1e8 are near-equal up to hundreds, where exp would overflow.
     offsets = offsets - jnp.minimum(jnp.min(offsets) + 60, 0)
-    change = arm_sum(play * jnp.expm1(-offsets))
-    mass = arm_sum(play * jnp.exp(-offsets))
+    # Made apart from their sums: together they are too long for the compiler to make vectors of.
+    changes, masses = once(play * jnp.expm1(-offsets), play * jnp.exp(-offsets))
+    change, mass = arm_sum(changes), arm_sum(masses)
     # Each logarithm is kept from the other's arguments, where its derivative may be infinite.
     near = jnp.abs(change) < 0.5
     log_near = jnp.log1p(jnp.where(near, change, 0))
     log_mass = jnp.where(near, log_near, jnp.log(jnp.where(near, 1, mass)))
-    return arm_sum(play * exp_remainder(-(offsets + log_mass)))
+    (terms,) = once(play * exp_remainder(-(offsets + log_mass)))
+    return arm_sum(terms)
 
 
 def general_stability(
