@@ -12,7 +12,7 @@ import numpy as np
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
-from sfmab_jax.lanes import ELEMENTWISE
+from sfmab_jax.lane_operations import ELEMENTWISE
 
 __all__ = ["in_one_piece", "jit_loop"]
 

@@ -18,16 +18,12 @@ from sfmab_jax.certificate import Watch
 from sfmab_jax.compiled import jit_loop
 from sfmab_jax.feed import Feed
 from sfmab_jax.losses import LossSequence
+from sfmab_jax.played import GamesPlayed, games_played
 from sfmab_jax.random_bits import game_key
 from sfmab_jax.rounds import Block, begin_block, group_width, in_groups, play_chunk
 from sfmab_jax.sizes import games_per_device, window_rounds
 
-__all__ = [
-    "Games",
-    "GamesPlayed",
-    "play_games",
-    "sequences_per_vector",
-]
+__all__ = ["Games", "play_games", "sequences_per_vector"]
 
 # The most numbers that a vector over the arms has in all games of a block on CPU.
 _BLOCK_NUMBERS = 2**18
@@ -178,16 +174,6 @@ def _game_keys(root: Array, sequence: Array, seed_index: Array) -> Array:
     return jax.vmap(partial(game_key, mine), out_axes=-1)(sequence, seed_index)
 
 
-@dataclass(frozen=True)
-class GamesPlayed:
-    """What a block of games left: float64 arrays in the losses' own units."""
-
-    realised: np.ndarray  # [games, C]
-    expected: np.ndarray  # [games, C]
-    records: Any  # leaves [games, C, ...]
-    watched: np.ndarray | None  # the rows of the watch [games, C, R], in the games' units
-
-
 def play_games(
     games: Games,
     bandit: Bandit,
@@ -259,40 +245,7 @@ def play_games(
         jax.block_until_ready(blocks)
         advance(min(games.chunk_rounds, games.num_rounds - first_round + 1) * num_here)
         bookmark.keep(first_round - 1 + games.chunk_rounds, blocks, feed)
-    realised, expected = np.empty((2, num_here, len(games.checkpoints)))
-    for block, lanes in zip(blocks, calls, strict=True):
-        value, error, advantage, its_error = np.moveaxis(np.asarray(block.totals)[:, :-1], 2, 0)
-        total = np.add(value, error, dtype=np.float64)
-        _put(total * games.unit, lanes, realised)
-        total += np.add(advantage, its_error, dtype=np.float64)
-        _put(total * games.unit, lanes, expected)
-    order = np.argsort(groups, axis=None)[:num_here]
-
-    def of_games(*leaves: Array) -> np.ndarray:
-        """Rows of the calls [groups, C + 1, ..., lanes] -> [games, C, ...]."""
-        rows = np.concatenate([np.asarray(leaf)[:, :-1] for leaf in leaves])[: len(groups)]
-        by_lane = np.moveaxis(rows, -1, 1)
-        return by_lane.reshape(-1, *by_lane.shape[2:])[order]
-
-    records = jax.tree.map(of_games, *(block.records for block in blocks))
-    watched = None
-    if watch is not None:
-        watched = of_games(*(block.watch_rows for block in blocks))
-    return GamesPlayed(realised, expected, records, watched)
-
-
-def _put(rows: np.ndarray, lanes: np.ndarray, games: np.ndarray) -> None:
-    """Writes rows [groups, C, lanes] to the games [games, C] of these lanes [groups, lanes].
-
-    Spare groups and lanes are left out.
-    """
-    by_lane = rows[: len(lanes)].swapaxes(1, 2)
-    first, end = lanes[0, 0], lanes[0, 0] + lanes.size
-    if end <= len(games) and np.array_equal(lanes.ravel(), np.arange(first, end)):
-        games[first:end].reshape(by_lane.shape)[...] = by_lane
-    else:
-        mine = lanes < len(games)
-        games[lanes[mine]] = by_lane[mine]
+    return games_played(blocks, calls, num_here, games.unit)
 
 
 def _lanes_of_groups(games: Games) -> np.ndarray:

@@ -18,7 +18,7 @@ from sfmab_jax.kernel_operations import (
     row_of,
     with_row,
 )
-from sfmab_jax.lanes import ELEMENTWISE
+from sfmab_jax.lane_operations import ELEMENTWISE
 from sfmab_jax.tape import Known, Operation, Tape, bind_of, parts_of_scan, tape_of_jaxpr
 
 __all__ = ["run_tape", "unsupported_operation"]

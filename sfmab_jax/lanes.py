@@ -4,7 +4,7 @@
 the state out as [games, arms]: on CPU the rounds run five to eight times slower than as
 [arms, games], where one operation on an arm is a vector operation over the games. Here the
 function is traced for one game and its operations are replayed with the lanes last. Elementwise
-operations, reductions and a few others have a rule below; everything else goes through `jax.vmap`
+operations, reductions and a few others have a rule; everything else goes through `jax.vmap`
 for that one operation, so any function works and only the speed depends on the rules. Sums over
 the arms that are ready together are made in one pass, and so are the numbers of `floating.once`.
 """
@@ -19,26 +19,15 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr
 
 from sfmab_jax.floating import chosen
+from sfmab_jax.lane_operations import REDUCTIONS, apply_operation, spread
 from sfmab_jax.reductions import Reduction, in_any_lane, made_together, reduced_together
-from sfmab_jax.tape import Known, Operation, bind_of, parts_of_scan, tape_of_jaxpr
+from sfmab_jax.tape import Known, Operation, parts_of_scan, tape_of_jaxpr
 
-__all__ = ["ELEMENTWISE", "over_lanes"]
+__all__ = ["over_lanes"]
 
-ELEMENTWISE = frozenset(
-    """
-    abs add add_any and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp
-    convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
-    integer_pow is_finite le lgamma log log1p log2 logistic lt max min mul ne neg nextafter not or
-    population_count pow rem round rsqrt select_n shift_left shift_right_arithmetic
-    shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor
-    """.split()
-)
 _CHEAP = frozenset("add broadcast_in_dim eq mul select_n sub".split())
 # As many of them are done again in a branch for one value.
 _CHEAP_STEPS = 4
-_REDUCTIONS = frozenset(
-    "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum".split()
-)
 
 
 def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,11 +51,11 @@ def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
         trace: Any = jax.make_jaxpr(flat_function, return_shape=True)
         closed, shapes = trace(*one_game)
         outputs = _replay(closed, leaves, [True] * len(leaves), width)
-        spread = [
-            value if in_lanes else _broadcast(value, False, jnp.shape(value), width)
+        laned = [
+            value if in_lanes else spread(value, False, jnp.shape(value), width)
             for value, in_lanes in outputs
         ]
-        return jax.tree.unflatten(jax.tree.structure(shapes), spread)
+        return jax.tree.unflatten(jax.tree.structure(shapes), laned)
 
     return mapped
 
@@ -95,7 +84,7 @@ def _replay(
         eqn, inputs, _ = makers[x]
         flags = [read(one)[1] for one in inputs]
         deeper = depth - (eqn.primitive.name != "broadcast_in_dim")
-        return _apply(eqn, [remade(one, deeper) for one in inputs], flags, width)[0][0]
+        return apply_operation(eqn, [remade(one, deeper) for one in inputs], flags, width)[0][0]
 
     waiting: Sequence[tuple[int, Operation]] = list(enumerate(tape.operations))
     while waiting:
@@ -106,12 +95,12 @@ def _replay(
                 later.append((place, operation))
                 continue
             operands, flags = zip(*map(read, inputs)) if inputs else ((), ())
-            if eqn.primitive.name in _REDUCTIONS and flags[0]:
+            if eqn.primitive.name in REDUCTIONS and flags[0]:
                 reduction = Reduction(eqn, operands[0], results[0], place)
                 if reduction.joins:
                     reductions.append(reduction)
                     continue
-            rule = _RULES.get(eqn.primitive.name, _apply)
+            rule = _RULES.get(eqn.primitive.name, apply_operation)
             if eqn.primitive.name == "cond":
                 rule = partial(_cond, remade=[partial(remade, x) for x in inputs])
             known.update(zip(results, rule(eqn, operands, flags, width), strict=True))
@@ -123,85 +112,27 @@ def _replay(
     return [read(output) for output in tape.outputs]
 
 
-def _apply(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
-    """One operation, with the lanes last."""
-    bind, params = bind_of(eqn), eqn.params
-    name = eqn.primitive.name
-    shape = eqn.outvars[0].aval.shape if eqn.outvars else ()  # a callback may return nothing
-    if not any(flags):
-        result, on_lanes = bind(*operands), False
-    else:
-        on_lanes = True
-        if name in ELEMENTWISE and all(var.aval.shape in ((), shape) for var in eqn.invars):
-            spread = [_broadcast(x, f, shape, width) for x, f in zip(operands, flags)]
-            result = bind(*spread)
-        elif name in _REDUCTIONS:
-            result = bind(*operands)
-        elif name == "broadcast_in_dim" and len(operands) == 1:
-            dims = (*params["broadcast_dimensions"], len(shape))
-            result = lax.broadcast_in_dim(operands[0], (*shape, width), dims)
-        elif name == "squeeze":
-            result = lax.squeeze(operands[0], params["dimensions"])
-        elif name == "slice":
-            start, limit = (*params["start_indices"], 0), (*params["limit_indices"], width)
-            strides = None if params["strides"] is None else (*params["strides"], 1)
-            result = lax.slice(operands[0], start, limit, strides)
-        elif name == "transpose":
-            result = lax.transpose(operands[0], (*params["permutation"], len(shape)))
-        elif name == "reshape":
-            result = operands[0].reshape(*shape, width)
-        elif name == "pad" and not flags[1]:
-            config = (*params["padding_config"], (0, 0, 0))
-            result = lax.pad(operands[0], operands[1], config)
-        elif name == "concatenate":
-            spread = [
-                _broadcast(x, f, v.aval.shape, width)
-                for x, f, v in zip(operands, flags, eqn.invars)
-            ]
-            result = lax.concatenate(spread, params["dimension"])
-        elif name == "dynamic_slice" and len(shape) == 1 and flags[0]:
-            result = _slices_of_lanes(operands[0], operands[1], shape[0], width)
-        else:
-            # Lanes first: not every operation can be mapped over its last axis.
-            axes = [0 if flag else None for flag in flags]
-            front = [jnp.moveaxis(x, -1, 0) if f else x for x, f in zip(operands, flags)]
-            result = jax.vmap(bind, axes, -1)(*front)
-    results = result if eqn.primitive.multiple_results else [result]
-    return [(value, on_lanes) for value in results]
-
-
-def _slices_of_lanes(x, start, size: int, width: int):
-    """x[start : start + size] of every lane with its own start, [n, W] -> [size, W]."""
-    first = jnp.clip(start, 0, len(x) - size).astype(jnp.int32)
-    first = jnp.broadcast_to(first, (width,))
-    if width == 1:
-        return lax.dynamic_slice(x, (first[0], jnp.int32(0)), (size, 1))
-    rows = first[None] + jnp.arange(size, dtype=jnp.int32)[:, None]
-    places = rows * width + jnp.arange(width, dtype=jnp.int32)[None]
-    return x.reshape(-1).at[places].get(mode="promise_in_bounds")
-
-
 def _scan(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     """A scan of one game, as one scan whose carry and inputs have lanes."""
     shapes = [var.aval.shape for var in eqn.invars]
     num_consts, num_carry = parts_of_scan(eqn)
     consts, const_flags = operands[:num_consts], flags[:num_consts]
-    spread = [
-        _broadcast(x, f, shape, width) for x, f, shape in zip(operands, flags, shapes, strict=True)
+    laned = [
+        spread(x, f, shape, width) for x, f, shape in zip(operands, flags, shapes, strict=True)
     ][num_consts:]
 
     def body(carry, inputs):
         values = (*consts, *carry, *inputs)
         in_lanes = (*const_flags, *([True] * (len(carry) + len(inputs))))
         outputs = _replay(eqn.params["jaxpr"], values, in_lanes, width)
-        outputs = [x if f else _broadcast(x, f, jnp.shape(x), width) for x, f in outputs]
+        outputs = [x if f else spread(x, f, jnp.shape(x), width) for x, f in outputs]
         return outputs[:num_carry], outputs[num_carry:]
 
     names = ("length", "reverse", "unroll")
     carry, stacked = lax.scan(
         body,
-        spread[:num_carry],
-        spread[num_carry:],
+        laned[:num_carry],
+        laned[num_carry:],
         **{name: eqn.params[name] for name in names},
     )
     return [(value, True) for value in (*carry, *stacked)]
@@ -212,16 +143,16 @@ def _while(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
     num_first = eqn.params["cond_nconsts"]
     num_consts = num_first + eqn.params["body_nconsts"]
     shapes = [var.aval.shape for var in eqn.invars]
-    spread = [
-        _broadcast(x, f, shape, width) for x, f, shape in zip(operands, flags, shapes, strict=True)
+    laned = [
+        spread(x, f, shape, width) for x, f, shape in zip(operands, flags, shapes, strict=True)
     ][num_consts:]
-    of_carry = [True] * len(spread)
+    of_carry = [True] * len(laned)
 
     def goes_on(carry):
         values = (*operands[:num_first], *carry)
         condition = eqn.params["cond_jaxpr"]
         (answer, in_lanes), *_ = _replay(condition, values, (*flags[:num_first], *of_carry), width)
-        return _broadcast(answer, in_lanes, (), width)
+        return spread(answer, in_lanes, (), width)
 
     def body(carry):
         values = (*operands[num_first:num_consts], *carry)
@@ -230,14 +161,14 @@ def _while(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
         going = goes_on(carry)
         return [
             chosen(
-                _broadcast(going, True, old.shape[:-1], width),
-                _broadcast(new, in_lanes, old.shape[:-1], width),
+                spread(going, True, old.shape[:-1], width),
+                spread(new, in_lanes, old.shape[:-1], width),
                 old,
             )
             for (new, in_lanes), old in zip(moved, carry, strict=True)
         ]
 
-    carry = lax.while_loop(lambda carry: in_any_lane(goes_on(carry)), body, spread)
+    carry = lax.while_loop(lambda carry: in_any_lane(goes_on(carry)), body, laned)
     return [(value, True) for value in carry]
 
 
@@ -255,7 +186,7 @@ def _cond(
     def run(branch: ClosedJaxpr) -> list[Any]:
         given = [again() for again in remade[1:]] if branch.jaxpr.eqns else operands
         outputs = _replay(branch, given, flags, width)
-        return [_broadcast(x, f, shape, width) for (x, f), shape in zip(outputs, shapes)]
+        return [spread(x, f, shape, width) for (x, f), shape in zip(outputs, shapes)]
 
     branches = [partial(run, branch) for branch in eqn.params["branches"]]
     if not by_lane:
@@ -273,7 +204,7 @@ def _cond(
 
         def merged(branch=branch, takes_it=takes_it, results=results):
             return [
-                chosen(_broadcast(takes_it, True, shape, width), new, old)
+                chosen(spread(takes_it, True, shape, width), new, old)
                 for new, old, shape in zip(branch(), results, shapes)
             ]
 
@@ -302,10 +233,3 @@ _RULES = {
     "scan": _scan,
     "while": _while,
 }
-
-
-def _broadcast(value: Any, in_lanes: bool, shape: tuple[int, ...], width: int) -> Any:
-    """``value``, of the shape given or a number, as [*shape, width]."""
-    rank = jnp.ndim(value) - in_lanes
-    dims = tuple(range(rank)) + ((len(shape),) if in_lanes else ())
-    return lax.broadcast_in_dim(value, (*shape, width), dims)

@@ -74,7 +74,7 @@ def test_equal_to_numpy(num_arms, dtype):
 
 
 def test_those_that_are_ready_together_go_in_one_pass():
-    """Five are ready at first, three at a time; of a hundred arms, ten rows and then ten numbers."""
+    """Five are ready at first, three at a time; a hundred arms are ten rows, then ten numbers."""
     names = operations(over_lanes(many), *numbers(10, np.float32))
     assert names.count("reduce") == 3
     assert not {"reduce_sum", "reduce_max", "reduce_min"}.intersection(names)
