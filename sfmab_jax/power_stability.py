@@ -56,7 +56,8 @@ def power_stability(
     lift = -jnp.minimum(jnp.min(scores.value), 0)
     scores = add(scores, lift)
     lifted = add_sums(scores, Sum(-dual.value, -dual.error)).value
-    y = jnp.where(lift > 0, lifted, dual_loss)
+    # Made once: every sum would work it out again, and be too long to become a vector loop.
+    (y,) = once(jnp.where(lift > 0, lifted, dual_loss))
     first = leading_arm(scores.value)
     near_leading = Sum(*(pick(word, first) for word in scores))
     gaps = add_sums(scores, Sum(-near_leading.value, -near_leading.error)).value
