@@ -65,7 +65,7 @@ def moved_little(
     def moments(first: int, last: int) -> list[Array]:
         w_others = others()
         return [
-            factors[j - 1] * arm_sum(play * lax.integer_pow(w_others, j))
+            factors[j - 1] * arm_sum(power.moment(play, w_others, j))
             for j in range(first, last + 1)
         ]
 

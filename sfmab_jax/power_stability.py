@@ -32,6 +32,9 @@ class Power(NamedTuple):
     inverse_dual: Callable[[Array], Array]  # p -> w
     dual: Callable[[Array], Sum]  # p -> 1 / w, in two words
     scale: Callable[[Array], Array | float]  # p -> p / w
+    moment: Callable[
+        [Array, Array, int], Array
+    ]  # (p, w, j) -> p w^j, where w may have been set to 0
     # (z, 1 + z) -> (q / p, 1 - q / p, 1 / (1 + z))
     shrink: Callable[[Array, Array], tuple[Array, Array, Array]]
     # (z, 1 + z) -> ((1 + z)^r, (1 + z)^r - 1, r (1 + z)^(r - 1))

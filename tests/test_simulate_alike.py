@@ -75,6 +75,16 @@ def test_chunks_change_nothing(losses):
         assert_same(run(chunk_rounds=chunk_rounds), whole)
 
 
+def test_many_arms_whose_games_are_played_one_by_one():
+    table = table_of(2, 48, 300, seed=3)
+    run = partial(sf.simulate, ADAPTIVE, checkpoints=[5, 48])
+    whole = run(table, num_seeds=40)
+    assert_same(run(table, num_seeds=40, chunk_rounds=7), whole)
+    alone = run(table[:1], num_seeds=1, first_seed=17)
+    np.testing.assert_array_equal(alone.regret, whole.regret[:1, 17:18])
+    np.testing.assert_array_equal(alone.expected_regret, whole.expected_regret[:1, 17:18])
+
+
 def test_other_sequences_change_nothing():
     """The first member of a family or of an array plays the same among three or forty."""
     options = {"num_seeds": 3, "checkpoints": [5, 48], "num_rounds": 48}
@@ -154,10 +164,12 @@ from sfmab_jax.workers import run_jobs
 assert len(jax.devices()) == int(sys.argv[2])
 adaptive, decaying = (sf.strategies.scale_free(name) for name in ("adaptive", "decaying"))
 table = np.random.default_rng(0).normal(size=(3, 40, 3))
+many_arms = np.random.default_rng(1).normal(size=(2, 40, 300))
 gaussian = sf.losses.gaussian(num_arms=3)
 runs = [
     dict(strategies=decaying, losses=table, num_seeds=700),
     dict(strategies=adaptive, losses=gaussian, num_seeds=30, num_sequences=50),
+    dict(strategies=adaptive, losses=many_arms, num_seeds=20),
 ]
 arrays = {}
 for number, options in enumerate(runs):
@@ -188,7 +200,7 @@ def test_devices_change_nothing(tmp_path):
         assert done.returncode == 0, done.stderr
         with np.load(path) as file:
             saved[number] = {name: file[name] for name in file.files}
-    assert len(saved[1]) == 7
+    assert len(saved[1]) == 10
     for name, array in saved[1].items():
         assert np.isfinite(array).all()
         for number in (2, 4, 8):

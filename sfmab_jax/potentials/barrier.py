@@ -3,7 +3,7 @@
 from functools import partial
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.tree_util import Partial
 
 from sfmab_jax.divergences import log_remainder, log_series
@@ -77,6 +77,7 @@ _POWER = Power(
     inverse_dual=lambda p: p,
     dual=reciprocal,
     scale=lambda p: 1.0,
+    moment=lambda _, w, j: lax.integer_pow(w, j + 1),
     shrink=_shrink,
     grow=lambda z, ratio: (ratio, z, 1.0),
     newton_step=_step,

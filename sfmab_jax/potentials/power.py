@@ -3,7 +3,7 @@
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.tree_util import Partial
 
 from sfmab_jax.checks import check_number
@@ -108,6 +108,7 @@ def _power(c: Array | float) -> Power:
         inverse_dual=lambda p: p ** (1 - c) / c,
         dual=lambda p: start_sum(c / p ** (1 - c)),
         scale=lambda p: c * p**c,
+        moment=lambda p, w, j: p * lax.integer_pow(w, j),
         shrink=Partial(_shrink, r),
         grow=Partial(_grow, r),
         newton_step=Partial(_step, c),

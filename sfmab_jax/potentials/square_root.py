@@ -100,6 +100,7 @@ _POWER = Power(
     inverse_dual=lambda p: 2 * jnp.sqrt(p),
     dual=_dual,
     scale=lambda p: jnp.sqrt(p) / 2,
+    moment=lambda p, w, j: p * lax.integer_pow(w, j),
     shrink=_shrink,
     grow=lambda z, ratio: (ratio * ratio, z * (1 + ratio), 2 * ratio),
     newton_step=_step,
