@@ -23,13 +23,16 @@ def run_jobs(
     devices: tuple[Any, ...],
     show: Callable[[], None],
 ) -> list[Any]:
-    """Runs independent jobs, two or more at a time on a lone CPU device, in any order.
+    """Runs independent jobs, two or more at a time on CPU devices, in any order.
 
-    One call on a CPU device keeps about one core busy, so threads share the cores among blocks.
+    One call on a CPU device keeps about one core busy, so threads share the cores among blocks. If
+    there are several such devices, two threads: while one puts results in order the other plays.
     ``show`` is called a few times a second from the calling thread. On an interruption or an
     error the jobs under way stop at their next chunk.
     """
-    lone_cpu = len(devices) == 1 and devices[0].platform == "cpu"
+    at_a_time = 1
+    if devices[0].platform == "cpu":
+        at_a_time = num_cores() if len(devices) == 1 else 2
     stop = threading.Event()
 
     def on_first(job: Callable[[threading.Event], Any]) -> Any:
@@ -37,7 +40,7 @@ def run_jobs(
         with jax.default_device(devices[0]):
             return job(stop)
 
-    with ThreadPoolExecutor(num_cores() if lone_cpu else 1) as pool:
+    with ThreadPoolExecutor(at_a_time) as pool:
         futures: list[Future] = [pool.submit(on_first, job) for job in jobs]
         waiting = set(futures)
         try:
