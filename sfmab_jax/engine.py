@@ -231,6 +231,12 @@ def play_games(
         num_games=num_here,
     )
     blocks, start = bookmark.find(blocks, feed)
+
+    def finish(number: int, rounds: int) -> None:
+        """Waits for a call."""
+        jax.block_until_ready(blocks[number])
+        advance(rounds * int(np.count_nonzero(calls[number] < num_here)))
+
     for first_round, num_windows in games.chunks(start):
         if stop.is_set():
             return None
@@ -241,9 +247,13 @@ def play_games(
             for block, own, lanes in zip(blocks, per_lane, calls, strict=True)
         ]
         play = program_for(*given[0], window=games.window)
-        blocks = [play(*arguments, window=games.window) for arguments in given]
-        jax.block_until_ready(blocks)
-        advance(min(games.chunk_rounds, games.num_rounds - first_round + 1) * num_here)
+        rounds = min(games.chunk_rounds, games.num_rounds - first_round + 1)
+        # One call waits while another is played: of many at once the last may be the first to end.
+        for number, arguments in enumerate(given):
+            blocks[number] = play(*arguments, window=games.window)
+            if number:
+                finish(number - 1, rounds)
+        finish(len(given) - 1, rounds)
         bookmark.keep(first_round - 1 + games.chunk_rounds, blocks, feed)
     return games_played(blocks, calls, num_here, games.unit)
 
