@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-__all__ = ["Reduction", "few_rows", "in_any_lane", "made_together", "reduced", "reduced_together"]
+__all__ = ["Reduction", "few_rows", "in_any_lane", "made_together", "reduced_together"]
 
 _COMBINE = {"reduce_sum": lax.add, "reduce_max": lax.max, "reduce_min": lax.min}
 # The compiler writes out the loop over few arms, and makes vectors of it only if it does.
@@ -47,7 +47,7 @@ def reduced_together(reductions: Sequence[Reduction]) -> Iterator[tuple[int, Arr
     for group in alike.values():
         for few in _neighbours(group):
             names = tuple(one.eqn.primitive.name for one in few)
-            results = reduced(names, *(one.operand for one in few))
+            results = _reduce(names, *(one.operand for one in few))
             yield from zip((one.result for one in few), results, strict=True)
 
 
@@ -106,7 +106,7 @@ def _neighbours(group: list[Reduction]) -> list[list[Reduction]]:
     return [group[start:end] for start, end in pairwise([*best[-1][2], len(group)])]
 
 
-def reduced(names: tuple[str, ...], *operands: Array) -> Sequence[Array]:
+def _reduce(names: tuple[str, ...], *operands: Array) -> Sequence[Array]:
     """Over the first axis, [n, W] -> [W] each.
 
     Many arms are taken as some rows of many, [n] = [rows, n / rows], and the rows reduced to one:
@@ -119,10 +119,10 @@ def reduced(names: tuple[str, ...], *operands: Array) -> Sequence[Array]:
     rows = few_rows(num_arms)
     length = num_arms // rows
     cut = [lax.slice_in_dim(x, 0, rows * length).reshape(rows, length, *rest) for x in operands]
-    results = reduced(names, *reduced(names, *cut))
+    results = _reduce(names, *_reduce(names, *cut))
     if rows * length == num_arms:
         return results
-    ends = reduced(names, *(lax.slice_in_dim(x, rows * length, num_arms) for x in operands))
+    ends = _reduce(names, *(lax.slice_in_dim(x, rows * length, num_arms) for x in operands))
     return [_COMBINE[name](x, end) for name, x, end in zip(names, results, ends, strict=True)]
 
 
