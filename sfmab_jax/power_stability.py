@@ -32,9 +32,8 @@ class Power(NamedTuple):
     inverse_dual: Callable[[Array], Array]  # p -> w
     dual: Callable[[Array], Sum]  # p -> 1 / w, in two words
     scale: Callable[[Array], Array | float]  # p -> p / w
-    moment: Callable[
-        [Array, Array, int], Array
-    ]  # (p, w, j) -> p w^j, where w may have been set to 0
+    # (p, w, j) -> p w^j, and 0 where w has been set to 0
+    moment: Callable[[Array, Array, int], Array]
     # (z, 1 + z) -> (q / p, 1 - q / p, 1 / (1 + z))
     shrink: Callable[[Array, Array], tuple[Array, Array, Array]]
     # (z, 1 + z) -> ((1 + z)^r, (1 + z)^r - 1, r (1 + z)^(r - 1))
@@ -69,14 +68,9 @@ def power_stability(
     shift = -arm_sum(weight * y) / arm_sum(weight)
     shift, m = _below_the_root(power, shift, leading)
     near = jnp.min(w * (scores.value + shift)) >= _RELATIVE
-
-    def total(e):
-        z = w * (y + e)
-        return arm_sum(power.divergence(play, z, 1 + z))
-
     return lax.cond(
         near,
-        lambda: _relative(power, play, w, y, shift, leading, total),
+        lambda: _relative(power, play, w, y, shift, leading),
         lambda: _absolute(power, play, w, 0.0, gaps, m),
     ).value
 
@@ -109,10 +103,6 @@ def power_stability_on_arm(
         shift, m = _below_the_root(power, first_order, leading)
         shift = jnp.where(moved.close, moved.shift, shift)
 
-        def total(e):
-            z = w * (jnp.where(here, y, 0) + e)
-            return arm_sum(power.divergence(play, z, 1 + z))
-
         def absolute():
             # 1 + z = w (1/w + y - leading + v), in terms that are not negative.
             behind = add_sums(own, Sum(-of_best.value, -of_best.error)).value
@@ -124,7 +114,7 @@ def power_stability_on_arm(
         lowest = jnp.minimum(1 + w_best * shift, ratio)
         return lax.cond(
             (lowest >= _RELATIVE_OF_ARM) & (ratio <= 1 / _RELATIVE_OF_ARM),
-            lambda: _relative(power, play, w, jnp.where(here, y, 0), shift, leading, total),
+            lambda: _relative(power, play, w, jnp.where(here, y, 0), shift, leading),
             absolute,
         )
 
@@ -149,8 +139,8 @@ def _below_the_root(power: Power, shift: Array, leading: Array) -> tuple[Array, 
     return jnp.maximum(shift, m - leading), m
 
 
-def _relative(power: Power, play, w, y, shift, leading, total) -> Stability:
-    """From 1 + z = 1 + w (y + e); ``total`` gives Breg_F(p || q) from e."""
+def _relative(power: Power, play, w, y, shift, leading) -> Stability:
+    """From 1 + z = 1 + w (y + e)."""
 
     def move(e):
         z = w * (y + e)
@@ -158,7 +148,8 @@ def _relative(power: Power, play, w, y, shift, leading, total) -> Stability:
 
     eps = jnp.finfo(play.dtype).eps
     e, slope = _newton(power, play, w, move, jnp.multiply, shift, -jnp.inf, eps**0.5)
-    return Stability(total(e), -(lax.stop_gradient(leading) + e), -power.exponent / slope)
+    value = arm_sum(power.divergence(play, *move(e)))
+    return Stability(value, -(lax.stop_gradient(leading) + e), -power.exponent / slope)
 
 
 def _absolute(power: Power, play, w, origin, base, m) -> Stability:
@@ -173,7 +164,7 @@ def _absolute(power: Power, play, w, origin, base, m) -> Stability:
 
     eps = jnp.finfo(play.dtype).eps
     m, slope = _newton(power, play, w, move, size_of, m, power.coefficient, eps**0.75)
-    (ratio,) = once(move(m)[1])
+    (ratio,) = once(move(m)[1])  # else too long to become a vector loop
     value = arm_sum(power.divergence(play, ratio - 1, ratio))
     return Stability(value, -m, -power.exponent / slope)
 
