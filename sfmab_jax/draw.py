@@ -1,5 +1,7 @@
 """Draw an arm whose true law is p', down to probabilities of 1e-9 in float32."""
 
+from functools import reduce
+
 import chex
 import jax.numpy as jnp
 from jax import Array, lax
@@ -49,9 +51,7 @@ def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
     an addition. The errors are summed apart from the values, which is a shorter chain to wait for;
     they are below n 2^-24, and their sum is right to n^2 2^-49.
     """
-    # As kernels know it; indexing would bring in more operations.
-    places = range(len(probabilities))
-    members = [lax.squeeze(lax.slice(probabilities, (i,), (i + 1,)), (0,)) for i in places]
+    members = _numbers(probabilities)
     # Not written as a constant, or XLA would take (1 + p) - 1 for p.
     one = jnp.where(members[0] == members[0], jnp.ones_like(members[0]), 0.5)
     sums = [start_sum(one)]
@@ -77,16 +77,18 @@ def _draw_of_many(probabilities: Array, uniform: Sum) -> Array:
     while len(sums.value) > _FEW:
         levels.append(_columns(sums))
         sums = _block_sums(levels[-1])
-    members = [Sum(*(pick(word, jnp.int32(i)) for word in sums)) for i in range(len(sums.value))]
-    total = members[0]
-    for member in members[1:]:
-        total = add_sums(total, member)
-    index, target = _found(members, _multiply(uniform, total))
+    members = [Sum(*words) for words in zip(*map(_numbers, sums))]
+    index, target = _found(members, _multiply(uniform, reduce(add_sums, members)))
     for columns in reversed(levels):
         members = [Sum(*(pick(word, index) for word in column)) for column in columns]
         place, target = _found(members, target)
         index = index * len(columns) + place
     return index
+
+
+def _numbers(x: Array) -> list[Array]:
+    """[n] as n numbers. As kernels know it; indexing would bring in more operations."""
+    return [lax.squeeze(lax.slice(x, (i,), (i + 1,)), (0,)) for i in range(len(x))]
 
 
 def _columns(members: Sum) -> list[Sum]:
@@ -105,10 +107,7 @@ def _columns(members: Sum) -> list[Sum]:
 
 
 def _block_sums(columns: list[Sum]) -> Sum:
-    total = columns[0]
-    for column in columns[1:]:
-        total = add_sums(total, column)
-    return Sum(*once(*total))
+    return Sum(*once(*reduce(add_sums, columns)))
 
 
 def _found(members: list[Sum], target: Sum) -> tuple[Array, Sum]:
