@@ -10,15 +10,9 @@ from benchmarks.child import Child, contender_spec
 from benchmarks.contests import CONTESTS
 from benchmarks.machine import describe_in_words, describe_machine
 from benchmarks.plots import contest_figure, save_figure, sweep_figure
-from benchmarks.report import (
-    contest_record,
-    sweep_record,
-    text_table,
-    write_json,
-    write_readme,
-)
+from benchmarks.report import contest_record, sweep_record, text_table, write_json, write_readme
 from benchmarks.sweeps import SWEEPS, run_sweep
-from sfmab_jax.bench import Timing, race
+from sfmab_jax.cli.bench import Timing, race
 
 HERE = Path(__file__).parent
 

@@ -31,6 +31,7 @@ class Cell(NamedTuple):
     devices: int = 1
     cores: int = 0  # 0: all of the machine
     certificate: bool = False
+    batching: str = "lanes"
 
 
 class Child:
@@ -95,10 +96,10 @@ def _play_cell(cell: Cell) -> Callable[[int], Any]:
         jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_num_cpu_devices", cell.devices)
     import sfmab_jax as sf
-    from sfmab_jax.base import told_rounds
+    from sfmab_jax.checks import horizon_argument
 
     make = sf.strategies.STRATEGIES[cell.strategy]
-    bandit = make(**told_rounds(make, cell.rounds))
+    bandit = make(**horizon_argument(make, cell.rounds))
     losses = sf.losses.uniform(num_arms=cell.arms)
 
     def run(seed: int):
@@ -110,6 +111,7 @@ def _play_cell(cell: Cell) -> Callable[[int], Any]:
             seed=seed,
             dtype=cell.dtype,
             certificate=cell.certificate,
+            batching=cell.batching,
             progress=False,
         )
 

@@ -13,7 +13,7 @@ from benchmarks.rivals.numpy_loop import numpy_loop
 from benchmarks.rivals.numpy_over_seeds import numpy_over_seeds
 from benchmarks.rivals.pymab_exp3 import pymab_exp3
 from benchmarks.rivals.smpybandits_tsallis_inf import smpybandits_tsallis_inf
-from sfmab_jax.bench import Contender, engine, losses_for_bench, vmap_scan_while_loop
+from sfmab_jax.cli.bench import Contender, engine, losses_for_bench, vmap_scan_while_loop
 
 __all__ = ["CONTESTS", "Contest"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from sfmab_jax.results import write_atomically
+from sfmab_jax.results.files import write_atomically
 
 __all__ = ["contest_figure", "save_figure", "sweep_figure"]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.machine import describe_in_words
 from benchmarks.sweeps import Point, Sweep
-from sfmab_jax.bench import Timing
-from sfmab_jax.results import write_atomically
+from sfmab_jax.cli.bench import Timing
+from sfmab_jax.results.files import write_atomically
 
 __all__ = ["contest_record", "markdown", "sweep_record", "text_table", "write_json", "write_readme"]
 
@@ -93,11 +93,14 @@ def _contest_rows(record: dict[str, Any]) -> Iterable[tuple[str, ...]]:
 
 
 def _sweep_rows(record: dict[str, Any]) -> Iterable[tuple[str, ...]]:
-    for row in record["rows"]:
+    rows = record["rows"]
+    # True compares all cells with the first, a number every so many with the first of them.
+    size = record["compared"] if record["compared"] not in (True, False) else len(rows)
+    for place, row in enumerate(rows):
         cost = row["nanoseconds_per_round"]
         middle = float(np.median(cost))
         # Cells take turns: what happened in one turn happened to all.
-        ratios = np.array(record["rows"][0]["nanoseconds_per_round"]) / cost
+        ratios = np.array(rows[place - place % size]["nanoseconds_per_round"]) / cost
         faster = f"{_figure(float(np.median(ratios)))} ({_spread(ratios)})"
         yield (
             row["label"],

@@ -17,7 +17,8 @@ class Sweep(NamedTuple):
     title: str
     along: str  # what the cells differ in, as a label
     cells: dict[str, Cell]  # by the value of it
-    compared: bool = False  # with the first, which must be timed in the same turns
+    # With the first of all cells (True), or of every so many; these are timed in the same turns.
+    compared: bool | int = False
 
 
 class Point(NamedTuple):
@@ -129,6 +130,19 @@ def _certificates(quick: bool) -> Sweep:
     return Sweep("Certificates off and on", "certificates", cells, compared=True)
 
 
+def _batching(quick: bool) -> Sweep:
+    from sfmab_jax.strategies import STRATEGIES
+
+    size = {"seeds": 512, "rounds": 64} if quick else {}
+    names = ("scale_free", "exp3") if quick else STRATEGIES
+    cells = {
+        f"{name}, {batching}": Cell(strategy=name, batching=batching, **size)
+        for name in names
+        for batching in ("vmap", "lanes")
+    }
+    return Sweep("Lanes against jax.vmap", "strategy and batching", cells, compared=2)
+
+
 SWEEPS: dict[str, Callable[[bool], Sweep]] = {
     "arms": _arms,
     "seeds": _seeds,
@@ -137,4 +151,5 @@ SWEEPS: dict[str, Callable[[bool], Sweep]] = {
     "devices": _devices,
     "strategies": _strategies,
     "certificates": _certificates,
+    "batching": _batching,
 }

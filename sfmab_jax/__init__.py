@@ -22,26 +22,18 @@ together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of e
     pictures        plotting, or result.plot()
 """
 
-from sfmab_jax import (
-    estimation,
-    full_information,
-    losses,
-    plotting,
-    potentials,
-    sampling,
-    strategies,
-    theory,
-)
+from sfmab_jax import estimation, full_information, losses, potentials, sampling, strategies, theory
 from sfmab_jax.base import Bandit, BanditState, Estimation, FullInformation, Round, Sampling
 from sfmab_jax.compose import compose
-from sfmab_jax.draw import draw_arm
-from sfmab_jax.hardness import Hardness, hardness
-from sfmab_jax.mixability import mixability_gap
-from sfmab_jax.norms import Norms
-from sfmab_jax.results import Result, Results, load
-from sfmab_jax.simplex import distribution, normalizer
+from sfmab_jax.numerics.draw import draw_arm
+from sfmab_jax.numerics.simplex import distribution, normalizer
+from sfmab_jax.numerics.stability import mixability_gap
+from sfmab_jax.results import load, plotting
+from sfmab_jax.results.hardness import Hardness, hardness
+from sfmab_jax.results.norms import Norms
+from sfmab_jax.results.result import Result, Results
 from sfmab_jax.simulate import simulate
-from sfmab_jax.study.loaded import load_study
+from sfmab_jax.study.study import load_study
 from sfmab_jax.theory import bounds
 from sfmab_jax.worst_case import (
     Tuned,

@@ -1,20 +1,21 @@
-"""The types everything is made of: a bandit strategy is sampling + estimation + full information.
+"""The types of a bandit strategy and its parts: sampling, estimation, full information.
 
 Section 2 of the paper. Each part is a NamedTuple of pure functions written for one game, with the
-arms in one vector ``[n]``. The parts' own states are NamedTuples, too. Parts built with
-`jax.tree_util.Partial` carry their parameters as pytree leaves: a change of parameter does not
-compile again.
+arms in one vector ``[n]``. The parts' states are NamedTuples, too. Parts built with
+`jax.tree_util.Partial` carry their parameters as pytree leaves: changing a parameter does not
+compile anything again.
 """
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import jax
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.floating import pick
+from sfmab_jax.numerics.arms import pick
 
 __all__ = [
     "Bandit",
@@ -25,7 +26,9 @@ __all__ = [
     "Sampling",
     "as_partial",
     "feedback_of",
-    "told_rounds",
+    "keep_state",
+    "known_function",
+    "static_functions",
     "with_static_functions",
 ]
 
@@ -33,7 +36,7 @@ State = Any
 
 
 class Round(NamedTuple):
-    """What is known after round t; handed to the update of every part.
+    """What is known after round t, passed to the ``update`` of every part.
 
     Attributes:
       play: p_t [n], from the full-information strategy.
@@ -55,19 +58,21 @@ class Round(NamedTuple):
 class Sampling(NamedTuple):
     """S: makes p'_t [n], the law of the arm, from p_t [n]. Section 2, "Sampling Scheme".
 
-    ``init(num_arms, dtype, loss_unit)`` gives the state, any pytree of arrays, whose types and
-    shapes ``update`` keeps; ``loss_unit`` is explained in `Bandit`. ``probabilities(state, play)``
-    gives p'_t. ``update(state, round)`` gives the next state, see `Round`.
+    Attributes:
+      init: ``init(num_arms, dtype, loss_unit)`` -> the state, any pytree of arrays, whose types
+        and shapes ``update`` keeps; for ``loss_unit`` see `Bandit`.
+      probabilities: ``probabilities(state, play [n])`` -> p'_t [n].
+      update: ``update(state, round)`` -> the next state; see `Round`.
 
     A scheme that explores with gamma_t = 1 / (2 + t):
 
     >>> import jax.numpy as jnp
-    >>> mine = Sampling(
+    >>> scheme = Sampling(
     ...     init=lambda num_arms, dtype, loss_unit: jnp.zeros((), dtype),
     ...     probabilities=lambda t, play: play + (1 / play.size - play) / (2 + t),
     ...     update=lambda t, seen: t + 1,
     ... )
-    >>> print(mine.probabilities(jnp.float32(0), jnp.array([1.0, 0.0], jnp.float32)))
+    >>> print(scheme.probabilities(jnp.float32(0), jnp.array([1.0, 0.0], jnp.float32)))
     [0.75 0.25]
     """
 
@@ -79,10 +84,11 @@ class Sampling(NamedTuple):
 class Estimation(NamedTuple):
     """E: makes l~_t [n], an estimate of all losses, from the one seen. Section 2.
 
-    ``estimate(state, play [n], probabilities [n], arm [], loss [])`` gives l~_t; ``init`` and
-    ``update`` as in `Sampling`. ``weigh``, with the arguments of ``estimate``, gives l~_t(i_t)
-    alone; a scheme has it if its estimates are 0 on all other arms, which saves time. The two
-    must agree.
+    Attributes:
+      init, update: as in `Sampling`.
+      estimate: ``estimate(state, play [n], probabilities [n], arm [], loss [])`` -> l~_t [n].
+      weigh: with the arguments of ``estimate``, -> l~_t(i_t) [], which must agree with it. Only for
+        schemes whose estimates are 0 on all other arms; it saves time.
     """
 
     init: Callable[..., State]
@@ -94,8 +100,8 @@ class Estimation(NamedTuple):
 class FullInformation(NamedTuple):
     """F: makes p_{t+1} [n], a point of the simplex, from the estimates so far. Section 2.
 
-    The state has a field ``play``, which is p_{t+1} after round t; ``init`` and ``update`` as in
-    `Sampling`.
+    ``init`` and ``update`` are as in `Sampling`; the state has a field ``play``, which is p_{t+1}
+    after round t.
     """
 
     init: Callable[..., State]
@@ -113,13 +119,15 @@ class BanditState(NamedTuple):
 class Bandit(NamedTuple):
     """A bandit strategy, made by `compose`.
 
-    ``init(num_arms, dtype=float32, loss_unit=1.0)``: the state before round 1. ``loss_unit`` is
-    the size of one unit of loss in the numbers the bandit will be shown; constants that carry
-    that unit, such as beta in the learning rate, are multiplied by it.
-    ``probabilities(state)``: p'_t [n].
-    ``update(state, arm, loss)``: the state after seeing ``loss`` of ``arm``: one number [], or
-    the losses of all arms [n] where the feedback is full.
-    ``feedback(losses, arm)``: what the player is shown of l_t [n]; see `feedback_of`.
+    Attributes:
+      init: ``init(num_arms, dtype=float32, loss_unit=1.0)`` -> the state before round 1.
+        ``loss_unit`` is the size of one unit of loss in the numbers the bandit will be shown;
+        constants that carry that unit, such as beta in the learning rate, are multiplied by it.
+      probabilities: ``probabilities(state)`` -> p'_t [n].
+      update: ``update(state, arm, loss)`` -> the next state. ``loss`` is that of the arm [], or
+        the losses of all arms [n] where the feedback is full.
+      feedback: ``feedback(losses, arm)`` -> what the player is shown of l_t [n]; see
+        `feedback_of`.
     """
 
     init: Callable[..., BanditState]
@@ -129,28 +137,72 @@ class Bandit(NamedTuple):
 
 
 def feedback_of(kind: str) -> Callable[[Array, Array], Array]:
-    """(l_t [n], arm) -> what is seen: "bandit" l_t(arm) [], "full" l_t itself [n]."""
-    kinds = {"bandit": pick, "full": _everything}
+    """Return (l_t [n], arm []) -> what the player is shown.
+
+    Args:
+      kind: "bandit" for l_t(arm) [], "full" for l_t itself [n].
+    """
+    kinds = {"bandit": pick, "full": _all_losses}
     if not isinstance(kind, str) or kind not in kinds:
         raise ValueError(f"feedback is {kind!r}; choose 'bandit' or 'full'")
     return Partial(kinds[kind])
 
 
-def _everything(losses: Array, arm: Array) -> Array:
+def _all_losses(losses: Array, arm: Array) -> Array:
     return losses
 
 
+def keep_state(state: State, seen: Round) -> State:
+    """Return the state as it is: the ``update`` of parts that learn nothing."""
+    return state
+
+
 def as_partial(function: Callable[..., Any]) -> Partial:
-    """``function`` as a pytree. A `Partial` is one; wrapped again it would hide its leaves."""
+    """Return the function as a pytree. A `Partial` is one; a second would hide its leaves."""
     return function if isinstance(function, Partial) else Partial(function)
 
 
 def with_static_functions(value: Any) -> Any:
-    """``value`` with bare functions wrapped so that it is a pytree of numbers."""
+    """Return ``value`` with its bare functions wrapped, so that it is a pytree of numbers."""
     return jax.tree.map(lambda leaf: Partial(leaf) if callable(leaf) else leaf, value)
 
 
-def told_rounds(factory: Callable[..., Any], num_rounds: int) -> dict[str, int]:
-    """``num_rounds`` as a keyword, for strategies and loss families that take it."""
-    takes_it = "num_rounds" in inspect.signature(factory).parameters
-    return {"num_rounds": num_rounds} if takes_it else {}
+# Functions by what they do, for `known_function`.
+_KNOWN: dict[Any, Callable[..., Any]] = {}
+
+
+def known_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an earlier function that does the same, if one is known.
+
+    A lambda in a loop is another function at every turn, for which all would be compiled again.
+    Only functions that read nothing but their arguments and JAX are taken to be the same.
+    """
+    if (
+        not isinstance(function, FunctionType)
+        or function.__closure__
+        or function.__defaults__
+        or function.__kwdefaults__
+        or not _reads_jax_only(function.__code__, function.__globals__)
+    ):
+        return function
+    if len(_KNOWN) >= 256:
+        _KNOWN.clear()
+    return _KNOWN.setdefault((function.__code__, id(function.__globals__)), function)
+
+
+def _reads_jax_only(code: CodeType, names: dict[str, Any]) -> bool:
+    """Whether all globals that the code may read, among ``names``, are modules of JAX."""
+    read = [names[name] for name in code.co_names if name in names]
+    inner = [const for const in code.co_consts if isinstance(const, CodeType)]
+    return all(
+        isinstance(value, ModuleType) and value.__name__.split(".")[0] == "jax" for value in read
+    ) and all(_reads_jax_only(one, names) for one in inner)
+
+
+def static_functions(value: Any) -> Iterator[Callable[..., Any]]:
+    """Yield the functions that a pytree made by `with_static_functions` holds, however deep."""
+    for part in jax.tree.leaves(value, is_leaf=lambda x: isinstance(x, partial)):
+        if isinstance(part, partial):  # a `Partial` is one, too
+            yield from static_functions((part.func, part.args, part.keywords))
+        elif callable(part):
+            yield part

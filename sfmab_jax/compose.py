@@ -1,4 +1,4 @@
-"""compose(S, E, F): the paper's frame, section 2, as a function."""
+"""The paper's frame, section 2, as a function: compose(S, E, F)."""
 
 from textwrap import shorten
 from typing import Literal
@@ -17,7 +17,7 @@ from sfmab_jax.base import (
     feedback_of,
     with_static_functions,
 )
-from sfmab_jax.floating import pick
+from sfmab_jax.numerics.arms import pick
 
 __all__ = ["compose", "parts_of"]
 
@@ -28,10 +28,15 @@ def compose(
     full_information: FullInformation,
     feedback: Literal["bandit", "full"] = "bandit",
 ) -> Bandit:
-    """A bandit strategy from a sampling scheme, an estimation scheme and a strategy on the simplex.
+    """Compose a bandit strategy of a sampling scheme S, an estimation scheme E and a strategy F.
 
-    With ``feedback="full"`` the engine shows it the losses of all arms, and l~_t = l_t. Any
-    composition can be updated with either: a number is estimated from, a vector is taken as it is.
+    Args:
+      sampling: S, one of `sf.sampling`.
+      estimation: E, one of `sf.estimation`.
+      full_information: F, one of `sf.full_information`.
+      feedback: "bandit" to show it the loss of the arm played; "full" to show it the losses of all
+        arms, with l~_t = l_t. Either kind of strategy can be updated with both: from a number []
+        it makes an estimate, a vector [n] it takes as it is.
 
     >>> from sfmab_jax import estimation, full_information, potentials, sampling
     >>> bandit = compose(
@@ -43,14 +48,14 @@ def compose(
     >>> [f"{p:.3f}" for p in bandit.probabilities(state)]
     ['0.362', '0.277', '0.362']
     """
-    shown = feedback_of(feedback)
+    show = feedback_of(feedback)
     for part, kind in zip(
         (sampling, estimation, full_information), (Sampling, Estimation, FullInformation)
     ):
         if not isinstance(part, kind):
             raise ValueError(
-                f"{shorten(repr(part), 80)} is no {kind.__name__}; give compose(S, E, F) a "
-                "sampling scheme, an estimation scheme and a full-information strategy, as "
+                f"{shorten(repr(part), 80)} is not of type {kind.__name__}; give compose(S, E, F) "
+                "a sampling scheme, an estimation scheme and a full-information strategy, as "
                 "sf.sampling.adaptive()"
             )
     parts = with_static_functions((sampling, estimation, full_information))
@@ -58,12 +63,12 @@ def compose(
         init=Partial(_init, parts),
         probabilities=Partial(_probabilities, parts),
         update=Partial(_update, parts),
-        feedback=shown,
+        feedback=show,
     )
 
 
 def parts_of(bandit: Bandit) -> tuple[Sampling, Estimation, FullInformation]:
-    """The parts that `compose` made a bandit of."""
+    """Return the parts that a bandit was composed of."""
     if not isinstance(bandit.update, Partial) or bandit.update.func is not _update:
         raise ValueError("the bandit was not made by sf.compose, so it has no parts; compose it")
     return bandit.update.args[0]
@@ -86,9 +91,9 @@ def _update(parts, state: BanditState, arm: Array, loss: Array) -> BanditState:
     if jnp.ndim(loss) == 1:
         estimate, weighted, loss = loss, None, pick(loss, arm)
     else:
-        known = (state.estimation, play, probabilities, arm, loss)
-        estimate = estimation.estimate(*known)
-        weighted = estimation.weigh(*known) if estimation.weigh else None
+        arguments = (state.estimation, play, probabilities, arm, loss)
+        estimate = estimation.estimate(*arguments)
+        weighted = estimation.weigh(*arguments) if estimation.weigh else None
     seen = Round(play, probabilities, arm, loss, estimate, weighted)
     return BanditState(
         sampling.update(state.sampling, seen),

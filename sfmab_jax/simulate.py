@@ -1,7 +1,9 @@
 """simulate: many strategies, seeds and loss sequences; regret at the checkpoints."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
 
@@ -9,22 +11,43 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sfmab_jax.arguments import check_parameters, check_record, check_shapes, check_switches
-from sfmab_jax.base import Bandit, BanditState, feedback_of, with_static_functions
-from sfmab_jax.bookmarks import Bookmarks
-from sfmab_jax.certificate import Certificate, certificate_from_rows, watch
+from sfmab_jax.base import (
+    Bandit,
+    BanditState,
+    feedback_of,
+    known_function,
+    with_static_functions,
+)
 from sfmab_jax.checks import check_integer
-from sfmab_jax.engine import Games, play_games
+from sfmab_jax.engine.gather import BatchResults
+from sfmab_jax.engine.layout import Run, chunk_rounds_for
+from sfmab_jax.engine.measure import measure_losses
+from sfmab_jax.engine.observer import Observer
+from sfmab_jax.engine.progress import Progress
+from sfmab_jax.engine.resume import Bookmarks
+from sfmab_jax.engine.run import play_batch
+from sfmab_jax.engine.threads import run_jobs
+from sfmab_jax.engine.validate import (
+    check_checkpoints,
+    check_choice,
+    check_devices,
+    check_dtype,
+    check_engine,
+    check_parameters,
+    check_record,
+    check_rounds,
+    check_sequences,
+    check_shapes,
+    check_switches,
+    unit_of_losses,
+)
 from sfmab_jax.losses import LossSequence, as_loss_sequence
-from sfmab_jax.losses.base import MOST_ROUNDS
-from sfmab_jax.measuring import measure_losses
-from sfmab_jax.norms import warn_of_what_is_not_finite
-from sfmab_jax.progress import Progress
-from sfmab_jax.results import Result, Results
-from sfmab_jax.sizes import chunk_rounds_for
-from sfmab_jax.workers import run_jobs
+from sfmab_jax.numerics.threefry import pinned_generator
+from sfmab_jax.results.certificate import Certificate, certificate_from_rows, observe_certificates
+from sfmab_jax.results.norms import norms_from_rows, warn_if_not_finite
+from sfmab_jax.results.result import Result, Results
 
-__all__ = ["simulate", "unit_of_losses"]
+__all__ = ["simulate"]
 
 
 def simulate(
@@ -45,9 +68,10 @@ def simulate(
     devices: Sequence[Any] | None = None,
     chunk_rounds: int | None = None,
     engine: Literal["scan", "fused"] = "scan",
+    batching: Literal["lanes", "vmap"] = "lanes",
     bookmarks: Bookmarks | None = None,
 ) -> Result | Results:
-    """Plays every strategy on the same loss sequences with the same random numbers.
+    """Play every strategy on the same loss sequences with the same random numbers.
 
     The game of sequence k and seed s is the same, bit for bit on one kind of machine, whatever
     the other games, the chunks and the devices.
@@ -68,16 +92,19 @@ def simulate(
       record: ``record(state)`` of one game, kept at the checkpoints; for instance
         ``lambda state: state.full_information.learning_rate``.
       certificate: whether to follow the pathwise certificates of log-barrier AdaFTRL, see
-        `sfmab_jax.certificate`; ``result.certificate`` then holds them.
+        `sfmab_jax.results.certificate`; ``result.certificate`` then holds them.
       progress: whether to show a progress bar; None shows one in a terminal when it takes long.
         A function is called instead, with the rounds played since its last call.
       devices: JAX devices to spread the games over; by default all local devices.
       chunk_rounds: rounds in one call of the compiled program.
       engine: "scan", a scan over the rounds; or "fused", a kernel in which a tile of games plays
-        a chunk of rounds, for GPU and TPU: see `sfmab_jax.fused`. Their results agree up to
+        a chunk of rounds, for GPU and TPU: see `sfmab_jax.engine.pallas`. Their results agree up to
         rounding. On CPU the kernel is interpreted, slowly, to compare.
+      batching: how the scan engine maps one game over many: "lanes", our own transform; or "vmap",
+        `jax.vmap` and nothing else, several times slower, to compare. Their results agree up to
+        rounding.
       bookmarks: where a long run keeps its places, to go on from them; see
-        `sfmab_jax.bookmarks`. They belong to the arguments of one call.
+        `sfmab_jax.engine.resume`. They belong to the arguments of one call.
 
     Returns:
       A `Result` for one bandit, `Results` for a mapping.
@@ -101,195 +128,161 @@ def simulate(
         shown = feedback_of(feedback)
         named = {name: bandit._replace(feedback=shown) for name, bandit in named.items()}
     sequence = as_loss_sequence(losses)
-    dtype = _checked_dtype(dtype)
+    dtype = check_dtype(dtype)
     for name, bandit in named.items():
         check_parameters(name, bandit, dtype)
         check_record(record, bandit, sequence.num_arms, dtype)
-    rounds = _checked_rounds(num_rounds, sequence)
-    chosen = _checked_devices(devices)
-    if engine not in ("scan", "fused"):
-        raise ValueError(f"engine is {engine!r}; choose 'scan' or 'fused'")
+    rounds = check_rounds(num_rounds, sequence)
+    chosen = check_devices(devices)
+    check_choice("engine", engine, ("scan", "fused"))
+    check_choice("batching", batching, ("lanes", "vmap"))
     if certificate and engine == "fused":
         raise ValueError("certificate=True needs engine='scan'; the fused engine follows none")
-    sequences = _checked_sequences(num_sequences, sequence)
+    sequences = check_sequences(num_sequences, sequence)
     if chunk_rounds is None:
         one = sequences == 1
         chunk_rounds = chunk_rounds_for(sequence.num_arms, rounds, chosen[0], engine, one)
-    games = Games(
+    run = Run(
         losses=sequence,
         num_rounds=rounds,
         num_sequences=sequences,
         num_seeds=check_integer("num_seeds", num_seeds, 1, 2**31 - 1),
         first_seed=check_integer("first_seed", first_seed, 0, 2**31 - 1),
         seed=check_integer("seed", seed, 0, 2**32 - 1),
-        checkpoints=_checkpoints(checkpoints, rounds),
+        checkpoints=check_checkpoints(checkpoints, rounds),
         dtype=dtype,
         unit=unit_of_losses(sequence.magnitude, dtype),
         chunk_rounds=check_integer("chunk_rounds", chunk_rounds, 1, 2**20),
         devices=chosen,
         engine=engine,
+        batching=batching,
     )
     check_switches(progress, certificate)
     for name, bandit in named.items():
         check_shapes(name, bandit, sequence.num_arms, dtype)
-    watches = {name: watch(bandit) if certificate else None for name, bandit in named.items()}
-    if engine == "fused":
-        from sfmab_jax.fused import check_fusible  # Pallas takes its time to import
-
-        for name, bandit in named.items():
-            check_fusible(name, bandit, record, sequence.num_arms, dtype, chosen[0])
+        check_engine(engine, name, bandit, record, sequence.num_arms, dtype, chosen[0])
+    observers = {
+        name: observe_certificates(bandit) if certificate else None
+        for name, bandit in named.items()
+    }
     one = isinstance(strategies, Bandit)
-    return _simulate(games, named, record, watches, progress, one, bookmarks)
+    return _simulate(run, named, record, observers, progress, one, bookmarks)
 
 
 def _simulate(
-    games: Games, named, record, watches, progress, one: bool, bookmarks: Bookmarks | None
+    run: Run,
+    bandits: Mapping[str, Bandit],
+    record: Callable[[BanditState], Any] | None,
+    observers: Mapping[str, Observer | None],
+    progress: bool | Callable[[int], None] | None,
+    one: bool,
+    bookmarks: Bookmarks | None,
 ) -> Result | Results:
-    """Plays what has been checked."""
-    kept = None if record is None else with_static_functions(record)
-    bar = Progress(games.num_games * games.num_rounds * len(named), progress)
+    """Play what has been checked."""
+    recorder = None if record is None else with_static_functions(known_function(record))
+    bar = Progress(run.num_games * run.num_rounds * len(bandits), progress)
     jobs: list[Callable[[threading.Event], Any]] = [
-        partial(measure_losses, games, bookmarks=bookmarks)
+        partial(measure_losses, run, bookmarks=bookmarks)
     ]
-    for number, (name, bandit) in enumerate(named.items()):
-        play = partial(play_games, bookmarks=bookmarks, place=f"games_{number}")
-        how = (games, with_static_functions(bandit), kept, watches[name])
-        for block in range(games.num_blocks):
-            jobs.append(partial(play, *how, block, bar.advance))
+    for number, (name, bandit) in enumerate(bandits.items()):
+        play = partial(play_batch, bookmarks=bookmarks, place=f"games_{number}")
+        how = (run, with_static_functions(bandit), recorder, observers[name])
+        for batch in range(run.num_batches):
+            jobs.append(partial(play, *how, batch, bar.advance))
     try:
         with bar:
-            norms, *blocks = run_jobs(jobs, games.devices, bar.show)
+            settled = [_under_own_settings()(job) for job in jobs]
+            rows, *batches = run_jobs(settled, run.devices, bar.show)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped after {bar.done:,} of {bar.total:,} rounds; nothing was kept. The same call "
-            f"with seed={games.seed} plays the same games again; fewer rounds or seeds, or some "
+            f"with seed={run.seed} plays the same games again; fewer rounds or seeds, or some "
             "seeds at a time with first_seed=, take less time"
         ) from None
-    warn_of_what_is_not_finite(norms, games.losses)
+    norms = norms_from_rows(rows, run.losses.num_arms, run.checkpoints, run.unit)
+    warn_if_not_finite(norms, run.losses)
     results = {}
-    shape = (games.num_sequences, games.num_seeds, -1)
+    shape = (run.num_sequences, run.num_seeds, -1)
     best = norms.best[:, None, :]
-    for number, (name, bandit) in enumerate(named.items()):
-        mine = blocks[number * games.num_blocks : (number + 1) * games.num_blocks]
+    for number, (name, bandit) in enumerate(bandits.items()):
+        own = batches[number * run.num_batches : (number + 1) * run.num_batches]
+        has_laws = True
+        if own[0].first_without_law is not None:
+            first = np.concatenate([batch.first_without_law for batch in own]).reshape(shape[:2])
+            has_laws = _warn_if_no_law(name, first, run, np.isfinite(norms.l_1).all(axis=1))
         results[name] = Result(
             name=name,
-            rounds=games.checkpoints,
-            regret=_above(best, [b.realised for b in mine], shape),
-            expected_regret=_above(best, [b.expected for b in mine], shape),
+            rounds=run.checkpoints,
+            regret=_regret(best, [batch.realised for batch in own], shape),
+            expected_regret=_regret(best, [batch.expected for batch in own], shape),
             norms=norms,
-            seed=games.seed,
-            first_seed=games.first_seed,
-            losses=games.losses.name,
-            dtype=games.dtype.name,
+            seed=run.seed,
+            first_seed=run.first_seed,
+            losses=run.losses.name,
+            dtype=run.dtype.name,
             seconds=bar.seconds,
-            unit=games.unit,
+            unit=run.unit,
             records=jax.tree.map(
                 lambda *leaves: np.concatenate(leaves).reshape(*shape[:2], *leaves[0].shape[1:]),
-                *[b.records for b in mine],
+                *[batch.records for batch in own],
             ),
             bandit=bandit,
-            certificate=None if watches[name] is None else _certificate(mine, games),
+            certificate=None if observers[name] is None else _certificate(own, run),
         )
+        if has_laws:
+            _warn_if_no_regret(results[name])
     return results["strategy"] if one else Results(results)
 
 
-def _above(best: np.ndarray, blocks: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """Total losses less those of the best arms."""
-    totals = np.concatenate(blocks).reshape(shape)
-    totals -= best
-    return totals
+@contextmanager
+def _under_own_settings() -> Iterator[None]:
+    """Compile, and draw random numbers, as JAX does by default, whatever its settings are."""
+    with pinned_generator(), jax.disable_jit(False):
+        yield
 
 
-def _certificate(blocks, games: Games) -> Certificate:
-    """Of all games of one strategy."""
-    rows = np.concatenate([block.watched for block in blocks])
-    rows = rows.reshape(games.num_sequences, games.num_seeds, *rows.shape[1:])
-    return certificate_from_rows(rows, games.losses.num_arms, games.unit)
+def _warn_if_no_law(name: str, first: np.ndarray, run: Run, is_finite: np.ndarray) -> bool:
+    """Warn if some p'_t of a strategy was no law; return whether all were.
 
-
-def _checked_dtype(dtype: Any) -> np.dtype:
-    try:
-        dtype = np.dtype(dtype)
-    except TypeError:
-        raise ValueError(f"dtype is {dtype!r}; give float32 or float64") from None
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype is {dtype}; give float32 or float64")
-    if dtype == np.float64 and not jax.config.read("jax_enable_x64"):
-        raise ValueError(
-            "dtype is float64, which JAX has turned off; call "
-            "jax.config.update('jax_enable_x64', True) first, or set JAX_ENABLE_X64=1"
-        )
-    return dtype
-
-
-def _checked_devices(devices: Sequence[Any] | None) -> tuple[Any, ...]:
-    if devices is None:
-        return tuple(jax.local_devices())
-    if not isinstance(devices, Sequence) or not devices:
-        raise ValueError(f"devices is {devices!r}; give a list of JAX devices, or None for all")
-    for device in devices:
-        if not isinstance(device, jax.Device):
-            raise ValueError(f"devices has {device!r}; give members of jax.local_devices()")
-    if len({device.platform for device in devices}) > 1:
-        kinds = ", ".join(sorted({device.platform for device in devices}))
-        raise ValueError(f"devices are of several kinds, {kinds}; give devices of one kind")
-    return tuple(devices)
-
-
-def _checked_rounds(num_rounds: int | None, sequence: LossSequence) -> int:
-    available = sequence.num_rounds
-    if num_rounds is None:
-        return 10_000 if available is None else available
-    rounds = check_integer("num_rounds", num_rounds, 1, MOST_ROUNDS)
-    if available is not None and rounds > available:
-        raise ValueError(f"num_rounds is {rounds}; the losses have only {available}")
-    return rounds
-
-
-def _checked_sequences(num_sequences: int | None, sequence: LossSequence) -> int:
-    available = sequence.num_sequences
-    if num_sequences is None:
-        return available or 1
-    number = check_integer("num_sequences", num_sequences, 1, 2**31 - 1)
-    if available is not None and number > available:
-        raise ValueError(f"num_sequences is {number}; the losses have only {available}")
-    return number
-
-
-def _checkpoints(checkpoints: int | Sequence[int], num_rounds: int) -> np.ndarray:
-    """The rounds at which results are kept, increasing, the last of them the last round."""
-    if np.ndim(checkpoints) == 0:
-        number = check_integer("checkpoints", checkpoints, 1, 100_000)
-        if number >= num_rounds:
-            return np.arange(1, num_rounds + 1)
-        spread = np.geomspace(1, num_rounds, number) if number > 1 else np.array([num_rounds])
-        # Early on the scale is finer than the rounds: move each to the next free one.
-        place = np.arange(number)
-        rounds = np.maximum.accumulate(np.rint(spread).astype(np.int64) - place) + place
-        return np.minimum(rounds, num_rounds - number + 1 + place)
-    rounds = np.asarray(checkpoints)
-    if rounds.ndim != 1 or rounds.dtype.kind not in "iu" or not len(rounds):
-        raise ValueError(f"checkpoints are {checkpoints!r}; give a number or a list of rounds")
-    rounds = np.unique(np.append(rounds, num_rounds))
-    if rounds[0] < 1 or rounds[-1] > num_rounds:
-        raise ValueError(
-            f"checkpoints run from {rounds[0]} to {rounds[-1]}; rounds run from 1 to {num_rounds}"
-        )
-    return rounds
-
-
-def unit_of_losses(magnitude: float, dtype: np.dtype) -> float:
-    """The power of two that losses are counted in, an exact change of unit.
-
-    1 unless the losses are so large or small that float32 sums of them would leave its range. It
-    stays within 2^+-100, so that constants of the strategies counted in it keep within range, too.
+    Args:
+      name: of the strategy.
+      first: the first round of each game whose p'_t was none, [K, S]; 0 if there is none.
+      run: what was played; rounds past its last one do not count.
+      is_finite: whether all losses of a sequence are, [K]; there is another warning if not.
     """
-    largest = float(np.finfo(dtype).max)
-    if not 4 / largest <= magnitude <= largest / 4:
-        raise ValueError(
-            f"losses have size {magnitude:.3g}, beyond the range of {dtype.name}; "
-            "change their unit, or use float64"
+    bad = (first > 0) & (first <= run.num_rounds) & is_finite[:, None]
+    if bad.any():
+        warnings.warn(
+            f"strategy {name!r} has probabilities that are no law: negative, not finite, or not of "
+            f"sum 1. The first were in round {first[bad].min()} of {run.num_rounds}, and there are "
+            f"some in {np.count_nonzero(bad)} of {bad.size} games, whose results mean nothing; "
+            "mend what its sampling scheme, or its function probabilities, returns",
+            RuntimeWarning,
+            stacklevel=4,
         )
-    if 1e-6 <= magnitude <= 1e6:
-        return 1.0
-    return float(2.0 ** np.clip(np.rint(np.log2(magnitude)), -100, 100))
+    return not bad.any()
+
+
+def _warn_if_no_regret(result: Result) -> None:
+    """Warn if a strategy broke down on losses that are finite."""
+    if np.isfinite(result.norms.l_1).all() and not np.isfinite(result.expected_regret).all():
+        warnings.warn(
+            f"strategy {result.name!r} has regret that is not finite, on losses that are: its "
+            "parameters do not fit them; give it the scale of the losses",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def _regret(best: np.ndarray, totals: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    """Return the total losses less those of the best arms, [K, S, C]."""
+    regret = np.concatenate(totals).reshape(shape)
+    regret -= best
+    return regret
+
+
+def _certificate(batches: list[BatchResults], run: Run) -> Certificate:
+    """Return the certificate of all games of one strategy."""
+    rows = np.concatenate([batch.observed for batch in batches])
+    rows = rows.reshape(run.num_sequences, run.num_seeds, *rows.shape[1:])
+    return certificate_from_rows(rows, run.losses.num_arms, run.unit)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sfmab_jax.bench import MissingRivalError
+from sfmab_jax.cli.bench import MissingRivalError
 
 __all__ = ["c_free", "c_same_work", "checkpoint_rounds", "play_in_c", "same_work_library"]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.rivals.numpy_over_seeds import MOST_STEPS
-from sfmab_jax.bench import MissingRivalError
+from sfmab_jax.cli.bench import MissingRivalError
 
 __all__ = ["numba_prange"]
 

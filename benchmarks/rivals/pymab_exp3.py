@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfmab_jax.bench import MissingRivalError
+from sfmab_jax.cli.bench import MissingRivalError
 
 __all__ = ["pymab_exp3"]
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import numpy as np
 
-from sfmab_jax.bench import MissingRivalError
+from sfmab_jax.cli.bench import MissingRivalError
 
 __all__ = ["smpybandits_tsallis_inf"]
 

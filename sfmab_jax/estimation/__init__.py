@@ -1,7 +1,8 @@
-"""E: estimation schemes, which make an estimate of the loss vector from the one loss seen."""
+"""E: estimation schemes, which make an estimate l~_t [n] of all losses from the one loss seen."""
 
 from sfmab_jax.estimation.centred import centred, centred_on_best, centred_on_mean
 from sfmab_jax.estimation.gains import gain_weighted
+from sfmab_jax.estimation.heavy_tails import balanced_skipping, doubling_skipping
 from sfmab_jax.estimation.implicit import implicit_exploration
 from sfmab_jax.estimation.importance import importance_weighted
 from sfmab_jax.estimation.last_seen import predicted_by_last_seen
@@ -9,9 +10,11 @@ from sfmab_jax.estimation.reduced_variance import reduced_variance
 from sfmab_jax.estimation.skipping import skipping
 
 __all__ = [
+    "balanced_skipping",
     "centred",
     "centred_on_best",
     "centred_on_mean",
+    "doubling_skipping",
     "gain_weighted",
     "implicit_exploration",
     "importance_weighted",

@@ -1,4 +1,4 @@
-"""Importance weighting of the distance to a centre: given, or learnt in the first rounds."""
+"""Importance weighting of the distance to a centre, known or learnt in the first rounds."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from jax.tree_util import Partial
 from sfmab_jax.base import Estimation, Round, as_partial
 from sfmab_jax.checks import check_number
 from sfmab_jax.estimation.importance import on_arm
-from sfmab_jax.floating import pick
+from sfmab_jax.numerics.arms import pick
 
 __all__ = ["centred", "centred_on_best", "centred_on_mean"]
 
@@ -26,10 +26,13 @@ class FirstLossesState(NamedTuple):
 
 
 def centred(centre: Array | float | Callable[[Array], Array]) -> Estimation:
-    """l~_t(i) = (l_t(i) - m_t) [i = i_t] / p'_t(i) + m_t: unbiased for any m_t known beforehand.
+    """Weigh the distance to a known centre: l~_t(i) = (l_t(i) - m_t) [i = i_t] / p'_t(i) + m_t.
+
+    Unbiased for any m_t known before the arm is drawn.
 
     Args:
-      centre: m, a number, or a function of the round t = 1, 2, ... (a float []) that gives m_t.
+      centre: m in units of loss, a number, or a function of the round t = 1, 2, ... (a float [])
+        that returns m_t [].
     """
     if not callable(centre):
         check_number("centre", centre)
@@ -40,10 +43,11 @@ def centred(centre: Array | float | Callable[[Array], Array]) -> Estimation:
 
 
 def centred_on_mean() -> Estimation:
-    """C = the mean of the first n losses; then l~_t(i) = (l_t(i) - C) [i = i_t] / p'_t(i).
+    """Weigh the distance to the mean of the first n losses, C: AHB, Hadiji and Stoltz (2023).
 
-    The estimates of the first n rounds are 0. The mean is l_t(i) - C: a constant common to all
-    arms is left out, which shift-invariant strategies do not see. Hadiji and Stoltz (2023).
+    l~_t(i) = 0 in the first n rounds, then (l_t(i) - C) [i = i_t] / p'_t(i). Its mean is
+    l_t(i) - C: less than the loss by a constant common to all arms, to which shift-invariant
+    strategies are blind.
     """
     return Estimation(
         init=Partial(_first_losses_init),
@@ -53,10 +57,10 @@ def centred_on_mean() -> Estimation:
 
 
 def centred_on_best() -> Estimation:
-    """C = the smallest of the first n - 1 losses; then as `centred_on_mean`.
+    """Weigh the distance to the smallest of the first n - 1 losses, C: AHB's published code.
 
-    The estimates of the first n - 1 rounds are 0: round n is estimated already. So it is in the
-    code that its authors published.
+    As `centred_on_mean`, but l~_t(i) = 0 in the first n - 1 rounds only: in round n it is already
+    (l_t(i) - C) [i = i_t] / p'_t(i).
     """
     return Estimation(
         init=Partial(_first_losses_init),

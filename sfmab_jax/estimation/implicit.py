@@ -1,4 +1,4 @@
-"""Implicit exploration: a little is added to the probability that is divided by."""
+"""Implicit exploration: importance weighting with a little added to the probability."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from jax.tree_util import Partial
 
 from sfmab_jax.base import Estimation, Round, as_partial
 from sfmab_jax.estimation.importance import on_arm
-from sfmab_jax.floating import pick
+from sfmab_jax.numerics.arms import pick
 
 __all__ = ["implicit_exploration"]
 
@@ -19,9 +19,13 @@ class ImplicitState(NamedTuple):
 
 
 def implicit_exploration(bias: Callable[[Array, int], Array]) -> Estimation:
-    """l~_t(i) = l_t(i) [i = i_t] / (p'_t(i) + g_t), g_t = bias(t - 1, n). Neu (2015).
+    """Explore implicitly: l~_t(i) = l_t(i) [i = i_t] / (p'_t(i) + g_t). Exp3-IX, Neu (2015).
 
-    The mean is l_t(i) p'_t(i) / (p'_t(i) + g_t): too small by the share g_t / (p'_t(i) + g_t).
+    The mean is l_t(i) p'_t(i) / (p'_t(i) + g_t), too small by the share g_t / (p'_t(i) + g_t).
+
+    Args:
+      bias: a function of the number of rounds played t - 1 = 0, 1, ... (a float []) and the number
+        of arms n that returns g_t [].
     """
     return Estimation(
         init=Partial(_init),
@@ -35,8 +39,8 @@ def _init(num_arms, dtype, loss_unit) -> ImplicitState:
 
 
 def _estimate(bias, state: ImplicitState, play, probabilities, arm, loss) -> Array:
-    added = jnp.asarray(bias(state.num_rounds.astype(play.dtype), len(play)), play.dtype)
-    return on_arm(loss / (pick(probabilities, arm) + added), arm, play)
+    addend = jnp.asarray(bias(state.num_rounds.astype(play.dtype), len(play)), play.dtype)
+    return on_arm(loss / (pick(probabilities, arm) + addend), arm, play)
 
 
 def _update(state: ImplicitState, seen: Round) -> ImplicitState:

@@ -8,9 +8,9 @@ from jax.tree_util import Partial
 
 from sfmab_jax.base import Estimation, Round
 from sfmab_jax.estimation.importance import on_arm
-from sfmab_jax.floating import is_arm, pick
+from sfmab_jax.numerics.arms import is_arm, pick
 
-__all__ = ["predicted_by_last_seen", "see"]
+__all__ = ["predicted_by_last_seen", "update_predictions"]
 
 
 class LastSeenState(NamedTuple):
@@ -18,15 +18,16 @@ class LastSeenState(NamedTuple):
 
 
 def predicted_by_last_seen() -> Estimation:
-    """l~_t(i) = (l_t(i) - m_t(i)) [i = i_t] / p'_t(i) + m_t(i), m_t(i) the last loss seen of arm i.
+    """Weigh the distance to m_t(i), the last loss seen of arm i, at first 0: Wei and Luo (2018).
 
-    Unbiased: m_t is known before the arm is drawn. Wei and Luo (2018).
+    l~_t(i) = (l_t(i) - m_t(i)) [i = i_t] / p'_t(i) + m_t(i). Unbiased, as m_t is known before the
+    arm is drawn.
     """
     return Estimation(init=Partial(_init), estimate=Partial(_estimate), update=Partial(_update))
 
 
-def see(predictions: Array, seen: Round) -> Array:
-    """The predictions after a round, [n]."""
+def update_predictions(predictions: Array, seen: Round) -> Array:
+    """Return the last loss seen of each arm [n] after a round."""
     return jnp.where(is_arm(seen.arm, predictions), seen.loss, predictions)
 
 
@@ -40,4 +41,4 @@ def _estimate(state: LastSeenState, play, probabilities, arm, loss) -> Array:
 
 
 def _update(state: LastSeenState, seen: Round) -> LastSeenState:
-    return LastSeenState(see(state.predictions, seen))
+    return LastSeenState(update_predictions(state.predictions, seen))

@@ -8,9 +8,9 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import Estimation, Round, as_partial
-from sfmab_jax.checks import check_number
+from sfmab_jax.checks import check_positive
 from sfmab_jax.estimation.importance import on_arm
-from sfmab_jax.floating import pick
+from sfmab_jax.numerics.arms import pick
 
 __all__ = ["reduced_variance"]
 
@@ -23,13 +23,18 @@ class ReducedVarianceState(NamedTuple):
 def reduced_variance(
     threshold: Callable[[Array, int], Array], scale: Array | float = 1.0
 ) -> Estimation:
-    """l~_t(i) = (l_t(i) - B_t(i)) [i = i_t] / p'_t(i) + B_t(i), for **every** arm i.
+    """Weigh the distance to a baseline: Tsallis-INF, Zimmert and Seldin (2021), section 3.
 
-    B_t(i) = (G/2) [p'_t(i) >= threshold(t - 1, n)]. Unbiased for any B that does not depend on
-    the arm drawn; without the last term for the arms not played it would not be. Zimmert and
-    Seldin (2021), section 3, with the threshold eta_t^2.
+    l~_t(i) = (l_t(i) - B_t(i)) [i = i_t] / p'_t(i) + B_t(i) for **every** arm i, where
+    B_t(i) = (G/2) [p'_t(i) >= h_t]. Unbiased, as B_t does not depend on the arm drawn; without the
+    last term for the arms not played it would not be.
+
+    Args:
+      threshold: a function of the number of rounds played t - 1 = 0, 1, ... (a float []) and the
+        number of arms n that returns h_t []; eta_t^2 in the paper.
+      scale: G, for losses in [0, G].
     """
-    check_number("scale", scale, positive=True)
+    check_positive(scale=scale)
     return Estimation(
         init=Partial(_init, scale),
         estimate=Partial(_estimate, as_partial(threshold)),

@@ -1,4 +1,4 @@
-"""Losses too large for the probability of their arm are skipped: heavy tails."""
+"""Skipping of losses that are too large for the probability of their arm: heavy tails."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from jax.tree_util import Partial
 
 from sfmab_jax.base import Estimation, Round, as_partial
 from sfmab_jax.estimation.importance import on_arm
-from sfmab_jax.floating import pick
+from sfmab_jax.numerics.arms import pick
 
 __all__ = ["skipping"]
 
@@ -20,13 +20,14 @@ class SkippingState(NamedTuple):
 
 
 def skipping(limit: Callable[[Array, Array], Array]) -> Estimation:
-    """l~_t(i) = l_t(i) [i = i_t] [|l_t(i)| <= r_t(i)] / p'_t(i), r_t(i) = limit(t, p'_t(i)).
+    """Skip losses above a limit: HTINF, Huang, Dai and Huang (2022).
 
-    The mean is l_t(i) [|l_t(i)| <= r_t(i)]: losses above the limit count as 0. Huang, Dai and
-    Huang (2022).
+    l~_t(i) = l_t(i) [i = i_t] [|l_t(i)| <= r_t(i)] / p'_t(i), of mean l_t(i) [|l_t(i)| <= r_t(i)]:
+    larger losses count as 0.
 
     Args:
-      limit: a function of the round t = 1, 2, ... (a float []) and the arm's probability [].
+      limit: a function of the round t = 1, 2, ... (a float []) and the arm's probability p'_t(i)
+        [] that returns r_t(i) [] in units of loss.
     """
     return Estimation(
         init=Partial(_init), estimate=Partial(_estimate, as_partial(limit)), update=Partial(_update)

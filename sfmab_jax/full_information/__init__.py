@@ -1,15 +1,18 @@
-"""F: full-information strategies on the simplex."""
+"""F: full-information strategies, which make the play p_{t+1} [n] from the estimates so far."""
 
 from sfmab_jax.full_information.ada_ftrl import ada_ftrl, proxy_gap
 from sfmab_jax.full_information.barrier_descent import barrier_descent
 from sfmab_jax.full_information.constant import constant
 from sfmab_jax.full_information.ftrl import ftrl, ftrl_by_arms
+from sfmab_jax.full_information.heavy_tails import balanced_ftrl, doubling_ftrl
 from sfmab_jax.full_information.leader import follow_the_leader, lowest_index
 
 __all__ = [
     "ada_ftrl",
+    "balanced_ftrl",
     "barrier_descent",
     "constant",
+    "doubling_ftrl",
     "follow_the_leader",
     "ftrl",
     "ftrl_by_arms",

@@ -1,4 +1,4 @@
-"""AdaFTRL: follow the regularised leader, the learning rate driven by the mixability gaps."""
+"""AdaFTRL: follow the regularised leader at a learning rate driven by the mixability gaps."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,10 +8,12 @@ from jax import Array, lax
 from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round, as_partial
-from sfmab_jax.checks import check_number
-from sfmab_jax.floating import Sum, add, arm_sum, pick, start_sum
+from sfmab_jax.checks import check_number, is_known
 from sfmab_jax.full_information.ftrl import add_round, follow
-from sfmab_jax.mixability import Stability, gap_of_arm, mixability_gap
+from sfmab_jax.numerics.arms import arm_sum, pick
+from sfmab_jax.numerics.double_word import Sum, add, start_sum
+from sfmab_jax.numerics.potential import Stability
+from sfmab_jax.numerics.stability import mixability_gap, mixability_gap_on_arm
 from sfmab_jax.potentials import Potential
 from sfmab_jax.potentials.base import check_potential
 
@@ -31,19 +33,21 @@ def ada_ftrl(
     beta: Array | float = 1.0,
     gap: Callable[[Round, Array], Array] | None = None,
 ) -> FullInformation:
-    """eta_t = alpha / (beta + sum_{s<=t} M_s(eta_{s-1})). Section 5 of the paper.
+    """AdaFTRL, with eta_t = alpha / (beta + sum_{s<=t} M_s(eta_{s-1})). Section 5 of the paper.
 
-    With alpha = n and beta = 1, as in Algorithm 1, eta_0 = n.
+    p_{t+1} = argmin_q F(q) + eta_t sum_{s<=t} q.l_s, M_s the mixability gap of round s. With
+    alpha = n and beta = 1, as in Algorithm 1, eta_0 = n.
 
     With beta = 0, as in AdaHedge, eta is infinite (held as the largest float) while all gaps are
-    0. Until then every arm has had the same losses, so p is uniform; the first other loss vector
-    l has M(infinity) = p.l - min(l). Nothing carries the unit of the losses then.
+    0. As long as the losses of every round are the same for all arms, p is uniform; the first
+    other loss vector l has M(infinity) = p.l - min(l). No constant carries the unit of the losses
+    then.
 
     Args:
-      potential: gives the regulariser; see `sfmab_jax.potentials`.
-      alpha: positive; None means the number of arms n; a function is given n.
+      potential: gives F; see `sfmab_jax.potentials`.
+      alpha: a positive number; None for the number of arms n; or a function of n.
       beta: in units of loss, not negative.
-      gap: ``gap(round, learning_rate)`` in place of the mixability gap M.
+      gap: ``gap(round, learning_rate)``, [], to take the place of the mixability gap; see `Round`.
 
     >>> import sfmab_jax as sf
     >>> scheme = ada_ftrl(sf.potentials.log_barrier())
@@ -54,8 +58,8 @@ def ada_ftrl(
     if alpha is not None and not callable(alpha):
         check_number("alpha", alpha, positive=True)
     check_number("beta", beta)
-    if not isinstance(beta, Array) and beta < 0:
-        raise ValueError(f"beta is {beta}; it cannot be negative")
+    if is_known(beta) and beta < 0:
+        raise ValueError(f"beta is {beta!r}; it cannot be negative")
     alpha = as_partial(alpha) if callable(alpha) else alpha
     if gap is None:
         # A learning rate that is a number from the start stays one.
@@ -69,7 +73,12 @@ def ada_ftrl(
 
 
 def proxy_gap(seen: Round, learning_rate: Array) -> Array:
-    """min(l, 2 eta l^2 / sqrt(p)) >= M for f = -sqrt(x), one loss l >= 0, seen with chance p."""
+    """Return min(l, 2 eta l^2 / sqrt(p)) >= M [], a proxy for the mixability gap at f = -sqrt(x).
+
+    Args:
+      seen: the round; l >= 0 is its loss, p the probability of its arm.
+      learning_rate: eta [].
+    """
     chance = pick(seen.probabilities, seen.arm)
     return jnp.minimum(seen.loss, 2 * seen.loss * (learning_rate * seen.loss) / jnp.sqrt(chance))
 
@@ -83,12 +92,12 @@ def _finite_rate_gap(
 ) -> tuple[Array, Stability | None]:
     if seen.weighted is None or potential.stability_on_arm is None:
         return mixability_gap(potential, seen.play, seen.estimate, learning_rate), None
-    return gap_of_arm(potential, seen.play, seen.arm, seen.weighted, learning_rate)
+    return mixability_gap_on_arm(potential, seen.play, seen.arm, seen.weighted, learning_rate)
 
 
 def _any_rate_gap(potential, seen: Round, learning_rate: Array) -> tuple[Array, Stability | None]:
     gap, stability = _finite_rate_gap(potential, seen, learning_rate)
-    # A large finite rate would do, but its product with the losses depends on their unit.
+    # A large finite rate would do, but for its product with the losses, which has their unit.
     limit = arm_sum(seen.play * (seen.estimate - jnp.min(seen.estimate)))
     return jnp.where(learning_rate < jnp.finfo(gap.dtype).max, gap, limit), stability
 
@@ -107,12 +116,12 @@ def _rate(alpha, num_arms: int, gaps: Sum) -> Array:
     if alpha is None:
         alpha = num_arms
     if callable(alpha):
-        alpha = alpha(num_arms) or 1.0  # 0 for one arm, where any rate will do
+        alpha = alpha(num_arms) or 1.0  # at one arm alpha is 0, and any rate will do
     alpha = jnp.asarray(alpha, gaps.value.dtype)
     largest = jnp.finfo(alpha.dtype).max
-    some = gaps.value > 0
-    rate = jnp.minimum(alpha / jnp.where(some, gaps.value, 1), largest)
-    return jnp.where(some, rate, largest)
+    is_finite = gaps.value > 0
+    rate = jnp.minimum(alpha / jnp.where(is_finite, gaps.value, 1), largest)
+    return jnp.where(is_finite, rate, largest)
 
 
 def _update(potential, alpha, gap, state: AdaFTRLState, seen: Round) -> AdaFTRLState:
@@ -121,8 +130,8 @@ def _update(potential, alpha, gap, state: AdaFTRLState, seen: Round) -> AdaFTRLS
     gaps = add(state.gaps, gap_now)
     rate = _rate(alpha, len(seen.play), gaps)
     # At an infinite rate p is uniform and has no derivative: 0 is taken, not the rate itself.
-    infinite = rate >= jnp.finfo(rate.dtype).max
-    totals = Sum(*(jnp.where(infinite, lax.stop_gradient(x), x) for x in losses))
+    is_infinite = rate >= jnp.finfo(rate.dtype).max
+    totals = Sum(*(jnp.where(is_infinite, lax.stop_gradient(x), x) for x in losses))
     if stability is None:
         start = potential.inverse(jnp.max(state.play))
     else:

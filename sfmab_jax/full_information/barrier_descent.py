@@ -8,10 +8,11 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round
-from sfmab_jax.checks import check_number
-from sfmab_jax.estimation.last_seen import see
-from sfmab_jax.floating import Sum, add, arm_sum, start_sum
+from sfmab_jax.checks import check_horizon, check_number, check_positive
+from sfmab_jax.estimation.last_seen import update_predictions
 from sfmab_jax.full_information.ftrl import gaps_to_leader
+from sfmab_jax.numerics.arms import arm_sum
+from sfmab_jax.numerics.double_word import Sum, add, start_sum
 
 __all__ = ["barrier_descent", "barrier_point"]
 
@@ -31,27 +32,29 @@ def barrier_descent(
     optimistic: bool = False,
     num_rounds: Array | float | None = None,
 ) -> FullInformation:
-    """Algorithm 1 of Wei and Luo (2018), with psi(w) = sum_i log(1/w_i) / eta_i.
+    """Log-barrier mirror descent with predictions: BROAD, Algorithm 1 of Wei and Luo (2018).
 
-    w_t = argmin_w <w, m_t> + D(w, w'_t) is played; then
-    w'_{t+1} = argmin_w <w, l~_t + a_t> + D(w, w'_t), a_t(i) = c eta_i w_t(i) (l~_t(i) - m_t(i))^2.
+    With D the divergence of sum_i log(1/w_i) / eta_i, p_t = w_t = argmin_w <w, m_t> + D(w, w'_t)
+    is played; then w'_{t+1} = argmin_w <w, l~_t + a_t> + D(w, w'_t),
+    a_t(i) = c eta_i w_t(i) (l~_t(i) - m_t(i))^2.
 
     In dual coordinates 1/w'(i) = eta_i (theta_i + Lambda), and a round adds l~_t + a_t to theta:
-    no rounding error is carried along but that of the two-word sum. When an arm's rate changes,
-    its theta is moved so that w' stays.
+    the two-word sum is the only rounding error carried along. When an arm's rate changes, its
+    theta is moved so that w' stays.
 
     Args:
       learning_rate: eta, at first common to all arms, per unit of loss.
-      correction: c, 6 in option I of the paper, 0 in option II.
-      optimistic: m_t(i) is the last loss seen of arm i (give `predicted_by_last_seen` as the
-        estimation), or 0 if False.
-      num_rounds: T for increasing rates: where 1/w'_{t+1}(i) > rho_i, rho_i becomes
-        2 / w'_{t+1}(i) and eta_i grows by the factor exp(1 / log T); rho_i starts at 2n. None
-        leaves the rates as they are.
+      correction: c; 6 in option I of the paper, 0 in option II.
+      optimistic: whether m_t(i) is the last loss seen of arm i, which needs
+        `estimation.predicted_by_last_seen`; else it is 0.
+      num_rounds: T >= 2 for increasing rates, None for constant ones. Where 1/w'_{t+1}(i) > rho_i,
+        which starts at 2n, rho_i becomes 2 / w'_{t+1}(i) and eta_i grows by exp(1 / ln T).
     """
-    check_number("learning_rate", learning_rate, positive=True)
+    check_positive(learning_rate=learning_rate)
     check_number("correction", correction)
-    predict = Partial(see) if optimistic else Partial(_no_prediction)
+    if num_rounds is not None:
+        check_horizon(num_rounds, least=2)
+    predict = Partial(update_predictions) if optimistic else Partial(_keep_predictions)
     grow = Partial(_keep_rates) if num_rounds is None else Partial(_grow_rates, num_rounds)
     return FullInformation(
         init=Partial(_init, learning_rate), update=Partial(_update, correction, predict, grow)
@@ -59,14 +62,18 @@ def barrier_descent(
 
 
 def barrier_point(dual: Sum, inverse_rates: Array) -> tuple[Array, Array, Array]:
-    """w(i) = r_i / (x_i + m) with m > 0 such that sum(w) = 1, x = theta - min(theta), r = 1/eta.
+    """Return w(i) = r_i / (x_i + m), sum(w) = 1, with x = theta - min(theta) and r = 1/eta.
 
     Newton on 1/s - 1, s(m) = sum(w), a weighted harmonic mean and so concave in m, rises to the
     root from any point left of it: from the larger of max(r - x), as no weight exceeds 1, and
     sum(r) - (the mean of x with weights r), by Jensen.
 
+    Args:
+      dual: theta [n], in two words.
+      inverse_rates: r [n].
+
     Returns:
-      w [n], x [n] and m [].
+      w [n], x [n] and m [], which is positive.
     """
     gaps = gaps_to_leader(dual)
     total = arm_sum(inverse_rates)
@@ -85,7 +92,7 @@ def barrier_point(dual: Sum, inverse_rates: Array) -> tuple[Array, Array, Array]
     return inverse_rates / (gaps + m), gaps, m
 
 
-def _no_prediction(predictions: Array, seen: Round) -> Array:
+def _keep_predictions(predictions: Array, seen: Round) -> Array:
     return predictions
 
 
@@ -97,10 +104,11 @@ def _grow_rates(num_rounds, dual: Sum, rates: Array, thresholds: Array):
     factor = jnp.exp(1 / jnp.log(jnp.asarray(num_rounds, rates.dtype)))
     weights, gaps, m = barrier_point(dual, 1 / rates)
     inverse = 1 / weights
-    grows = inverse > thresholds
+    is_growing = inverse > thresholds
     # w' stays if theta + Lambda = x + m shrinks by the factor by which eta grows.
-    moved = add(dual, jnp.where(grows, (gaps + m) * (1 / factor - 1), 0))
-    return moved, jnp.where(grows, rates * factor, rates), jnp.where(grows, 2 * inverse, thresholds)
+    dual = add(dual, jnp.where(is_growing, (gaps + m) * (1 / factor - 1), 0))
+    rates = jnp.where(is_growing, rates * factor, rates)
+    return dual, rates, jnp.where(is_growing, 2 * inverse, thresholds)
 
 
 def _init(learning_rate, num_arms, dtype, loss_unit) -> BarrierDescentState:
@@ -116,8 +124,8 @@ def _init(learning_rate, num_arms, dtype, loss_unit) -> BarrierDescentState:
 
 def _update(correction, predict, grow, state: BarrierDescentState, seen: Round):
     surprise = seen.estimate - state.predictions
-    added = correction * state.learning_rate * seen.play * surprise**2
-    dual = add(state.dual, seen.estimate + added)
+    addend = correction * state.learning_rate * seen.play * surprise**2
+    dual = add(state.dual, seen.estimate + addend)
     dual, rates, thresholds = grow(dual, state.learning_rate, state.thresholds)
     predictions = predict(state.predictions, seen)
     play, _, _ = barrier_point(add(dual, predictions), 1 / rates)

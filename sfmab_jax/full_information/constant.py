@@ -1,4 +1,4 @@
-"""The same point of the simplex for ever."""
+"""The same play for ever."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import FullInformation, Round
+from sfmab_jax.base import FullInformation, keep_state
+from sfmab_jax.checks import check_integer, is_known
 
 __all__ = ["constant"]
 
@@ -16,16 +17,20 @@ class ConstantState(NamedTuple):
 
 
 def constant(arm: Array | int | None = None) -> FullInformation:
-    """p_t = the arm given, or the uniform law if None is."""
-    return FullInformation(init=Partial(_init, arm), update=Partial(_keep))
+    """Play one arm for ever, or the uniform law: p_t = p_1.
+
+    Args:
+      arm: the arm, 0 to n - 1; None for the uniform law.
+    """
+    if arm is not None and is_known(arm):
+        check_integer("arm", arm, 0, 2**24 - 1)
+    return FullInformation(init=Partial(_init, arm), update=Partial(keep_state))
 
 
 def _init(arm, num_arms, dtype, loss_unit) -> ConstantState:
     if arm is None:
         return ConstantState(jnp.full(num_arms, 1 / num_arms, dtype))
+    if not isinstance(arm, Array) and not 0 <= arm < num_arms:
+        raise ValueError(f"arm is {arm!r}; there are {num_arms} arms: give 0 to {num_arms - 1}")
     places = jnp.arange(num_arms, dtype=jnp.int32)
     return ConstantState((places == jnp.asarray(arm, jnp.int32)).astype(dtype))
-
-
-def _keep(state: ConstantState, seen: Round) -> ConstantState:
-    return state

@@ -1,4 +1,4 @@
-"""Follow the regularised leader with a learning rate given in advance."""
+"""FTRL: follow the regularised leader at a learning rate known in advance."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,11 +8,12 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round, as_partial
-from sfmab_jax.checks import check_number
-from sfmab_jax.floating import Sum, add, add_at, start_sum
+from sfmab_jax.checks import check_positive
+from sfmab_jax.numerics.arms import add_at
+from sfmab_jax.numerics.double_word import Sum, add, start_sum
+from sfmab_jax.numerics.simplex import distribution_of_gaps
 from sfmab_jax.potentials import Potential
 from sfmab_jax.potentials.base import check_potential
-from sfmab_jax.simplex import distribution_of_gaps
 
 __all__ = ["FTRLState", "add_round", "follow", "ftrl", "ftrl_by_arms", "gaps_to_leader"]
 
@@ -28,29 +29,28 @@ class FTRLState(NamedTuple):
 def ftrl(
     potential: Potential, learning_rate: Array | float | Callable[[Array], Array]
 ) -> FullInformation:
-    """p_{t+1} = argmin_q F(q) + eta_t sum_{s<=t} q.l_s. Section 5 of the paper.
+    """FTRL: p_{t+1} = argmin_q F(q) + eta_t sum_{s<=t} q.l_s. Section 5 of the paper.
 
     Args:
       potential: gives F; see `sfmab_jax.potentials`.
-      learning_rate: eta, a positive number, or a function of the number of rounds played
-        t = 0, 1, ... (a float array []) that gives eta_t. It is per unit of loss.
+      learning_rate: eta per unit of loss, a positive number, or a function of the number of rounds
+        played t = 0, 1, ... (a float []) that returns eta_t [].
 
     >>> import sfmab_jax as sf
     >>> scheme = ftrl(sf.potentials.tsallis(0.5), lambda t: 1 / jnp.sqrt(t + 4))
     >>> print(scheme.init(2, jnp.dtype("float32"), jnp.float32(1.0)).learning_rate)
     0.5
     """
-    if not callable(learning_rate):
-        check_number("learning_rate", learning_rate, positive=True)
     if callable(learning_rate):
         return ftrl_by_arms(potential, Partial(_of_rounds, as_partial(learning_rate)))
+    check_positive(learning_rate=learning_rate)
     return ftrl_by_arms(potential, Partial(_constant, learning_rate))
 
 
 def ftrl_by_arms(
     potential: Potential, learning_rate: Callable[[Array, int], Array]
 ) -> FullInformation:
-    """`ftrl` with eta_t = learning_rate(t, n), for schedules that know the number of arms n."""
+    """`ftrl` with eta_t = learning_rate(t, n), a schedule that also knows the number of arms n."""
     check_potential(potential)
     schedule = as_partial(learning_rate)
     return FullInformation(
@@ -59,7 +59,7 @@ def ftrl_by_arms(
 
 
 def add_round(losses: Sum, seen: Round) -> Sum:
-    """The cumulative estimates with those of a round."""
+    """Return the cumulative estimates [n] with those of a round added."""
     if seen.weighted is None:
         return add(losses, seen.estimate)
     return add_at(losses, seen.arm, seen.weighted)
@@ -68,15 +68,19 @@ def add_round(losses: Sum, seen: Round) -> Sum:
 def follow(
     potential: Potential, losses: Sum, learning_rate: Array, start: Array | float = -jnp.inf
 ) -> Array:
-    """argmin_q F(q) + eta L.q, [n], from the two-word cumulative losses L.
+    """Return p = argmin_q F(q) + eta L.q [n].
 
-    A guess of psi^{-1} of its largest entry saves time.
+    Args:
+      potential: gives F.
+      losses: L [n], in two words.
+      learning_rate: eta [].
+      start: a guess of psi^{-1}(max p) [], which saves time.
     """
     return distribution_of_gaps(potential, learning_rate * gaps_to_leader(losses), start)
 
 
 def gaps_to_leader(losses: Sum) -> Array:
-    """L - min(L) >= 0, [n], from the two-word cumulative losses L."""
+    """Return L - min(L) >= 0 [n] of losses L in two words."""
     leader = jnp.min(losses.value)
     # The difference of the high words is exact where it matters: between close arms.
     gaps = (losses.value - leader) + losses.error

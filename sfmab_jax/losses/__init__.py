@@ -4,13 +4,7 @@
 does. `from_function` and `from_recurrence` make sequences of one's own.
 """
 
-from sfmab_jax.losses.base import (
-    LossSequence,
-    as_loss_sequence,
-    from_array,
-    from_function,
-    from_recurrence,
-)
+from sfmab_jax.losses.changing_scale import alternating, growing, late_spike, scale_regimes
 from sfmab_jax.losses.combinators import (
     clipped,
     concatenated,
@@ -24,9 +18,15 @@ from sfmab_jax.losses.deterministic import cyclic, one_arm, parity, zero
 from sfmab_jax.losses.drifting import random_walk, sinusoidal, slowly_varying
 from sfmab_jax.losses.files import from_file
 from sfmab_jax.losses.heavy_tailed import log_normal, pareto, student_t
-from sfmab_jax.losses.independent import bernoulli, gaussian, uniform
+from sfmab_jax.losses.light_tailed import bernoulli, gaussian, uniform
 from sfmab_jax.losses.lower_bounds import minimax, shared_noise
-from sfmab_jax.losses.scales import alternating, growing, late_spike, scale_regimes
+from sfmab_jax.losses.sequence import (
+    LossSequence,
+    as_loss_sequence,
+    from_array,
+    from_function,
+    from_recurrence,
+)
 from sfmab_jax.losses.sparse import sparse
 from sfmab_jax.losses.switching import constrained_adversarial, corrupted, neu_switch, switching
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,8 +11,8 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.checks import check_integer, check_number
-from sfmab_jax.losses.base import (
+from sfmab_jax.checks import check_integer, check_number, check_positive
+from sfmab_jax.losses.sequence import (
     MOST_ROUNDS,
     LossSequence,
     as_loss_sequence,
@@ -23,44 +24,49 @@ __all__ = ["clipped", "concatenated", "enveloped", "mixed", "permuted", "scaled"
 
 
 def scaled(losses: Any, factor: Array | float) -> LossSequence:
-    """c l_t, for a factor c > 0.
+    """Scale all losses: c l_t.
+
+    Args:
+      losses: a sequence, or an array [T, n].
+      factor: c, positive.
 
     >>> from sfmab_jax.losses import cyclic
     >>> scaled(cyclic(num_arms=3), 1e6).magnitude
     1000000.0
     """
-    check_number("scale", factor, positive=True)
-    if not isinstance(factor, Array) and not 1e-37 <= factor <= 1e38:
+    check_positive(scale=factor)
+    if not 1e-37 <= factor <= 1e38:
         raise ValueError(f"scale is {factor!r}; losses are float32: give 1e-37 to 1e38")
     base = _generated(losses)
-    c = np.float32(factor)
-    return replace(
-        base,
-        next=Partial(_scaled_next, base.next, c),
-        magnitude=base.magnitude * float(factor),
-        mean=None if base.mean is None else Partial(_scaled_mean, base.mean, c),
-    )
+    magnitude = base.magnitude * float(factor)
+    return _transform(base, _scaled_next, _scaled_mean, np.float32(factor), magnitude=magnitude)
 
 
 def shifted(losses: Any, offset: Any) -> LossSequence:
-    """l_t + b, with b a number or a vector [n]."""
+    """Shift all losses: l_t + b.
+
+    Args:
+      losses: a sequence, or an array [T, n].
+      offset: b, a number or a vector [n].
+    """
     base = _generated(losses)
-    vector = np.asarray(offset, np.float32)
+    vector = _as_floats(offset).astype(np.float32)
     if vector.shape not in ((), (base.num_arms,)) or not np.isfinite(vector).all():
         raise ValueError(
             f"offset is {offset!r}; give a finite number, or one for each of {base.num_arms} arms"
         )
     vector = np.broadcast_to(vector, (base.num_arms,)).copy()
-    return replace(
-        base,
-        next=Partial(_shifted_next, base.next, vector),
-        magnitude=base.magnitude + float(np.max(np.abs(vector))),
-        mean=None if base.mean is None else Partial(_shifted_mean, base.mean, vector),
-    )
+    magnitude = base.magnitude + float(np.max(np.abs(vector)))
+    return _transform(base, _shifted_next, _shifted_mean, vector, magnitude=magnitude)
 
 
 def clipped(losses: Any, low: float = 0.0, high: float = 1.0) -> LossSequence:
-    """min(high, max(low, l_t)), arm by arm."""
+    """Clip all losses: min(high, max(low, l_t)), arm by arm.
+
+    Args:
+      losses: a sequence, or an array [T, n].
+      low, high: the smallest and the largest loss.
+    """
     check_number("low", low)
     check_number("high", high)
     if not low <= high:
@@ -78,84 +84,105 @@ def clipped(losses: Any, low: float = 0.0, high: float = 1.0) -> LossSequence:
 def enveloped(
     losses: Any, envelope: Callable[..., Array], peak: float = 1.0, **parameters: Any
 ) -> LossSequence:
-    """s_t l_t, with s_t = ``envelope(t, **parameters)`` of the round, a float32 [], any function.
+    """Scale the losses of each round: s_t l_t.
 
-    ``peak`` is the largest of |s_t|, roughly.
+    Args:
+      losses: a sequence, or an array [T, n].
+      envelope: ``envelope(t, **parameters)`` -> s_t [], with the round t a float32 [].
+      peak: roughly the largest |s_t|.
+      **parameters: numbers and arrays, which can change without compiling again.
 
     >>> from sfmab_jax.losses import uniform
     >>> enveloped(uniform(), lambda t: jnp.sqrt(t), peak=100.0).magnitude
     120.0
     """
-    check_number("peak", peak, positive=True)
+    check_positive(peak=peak)
     base = _generated(losses)
     factor = Partial(envelope, **in_float32(parameters))
-    return replace(
-        base,
-        next=Partial(_enveloped_next, base.next, factor),
-        magnitude=base.magnitude * float(peak),
-        mean=None if base.mean is None else Partial(_enveloped_mean, base.mean, factor),
-    )
+    magnitude = base.magnitude * float(peak)
+    return _transform(base, _enveloped_next, _enveloped_mean, factor, magnitude=magnitude)
 
 
 def permuted(losses: Any) -> LossSequence:
-    """The same with the arms in a random order, drawn once for each sequence.
+    """Put the arms in a random order, drawn once for each sequence.
 
-    Whatever a strategy does by the number of an arm gains nothing.
+    Then a strategy gains nothing by preferring some arms.
+
+    Args:
+      losses: a sequence, or an array [T, n].
     """
     base = _generated(losses)
-    return replace(
-        base,
-        init=Partial(_permuted_init, base.init, np.arange(base.num_arms, dtype=np.int32)),
-        next=Partial(_permuted_next, base.next),
-        mean=None if base.mean is None else Partial(_permuted_mean, base.mean),
-    )
+    init = Partial(_permuted_init, base.init, np.arange(base.num_arms, dtype=np.int32))
+    return replace(_transform(base, _permuted_next, _permuted_mean), init=init)
 
 
 def mixed(losses: Sequence[Any], weights: Sequence[float]) -> LossSequence:
-    """In each round the losses of one of the sequences, drawn with these probabilities."""
-    bases = _same_arms(losses)
-    chances = np.asarray(weights, np.float64)
-    if chances.shape != (len(bases),) or not (chances >= 0).all() or not chances.sum() > 0:
-        raise ValueError(f"weights are {weights!r}; give {len(bases)}, not negative, not all zero")
-    shares = (chances / chances.sum()).astype(np.float32)
-    known = all(base.mean is not None for base in bases)
-    return LossSequence(
-        num_arms=bases[0].num_arms,
-        init=Partial(_parts_init, [base.init for base in bases]),
-        next=Partial(_mixed_next, [base.next for base in bases], shares),
-        magnitude=max(base.magnitude for base in bases),
-        mean=Partial(_mixed_mean, [base.mean for base in bases], shares) if known else None,
-        length=_shortest(bases),
-        name="mixed",
-    )
+    """Mix sequences: in each round play the losses of one of them, drawn anew.
+
+    Args:
+      losses: K sequences with the same number of arms.
+      weights: the probabilities of the sequences [K], up to a factor.
+    """
+    bases = _with_same_arms(losses)
+    parts = _as_floats(weights)
+    total = parts.sum()
+    if parts.shape != (len(bases),) or not (parts >= 0).all() or not 0 < total < np.inf:
+        raise ValueError(
+            f"weights are {weights!r}; give {len(bases)} finite numbers, not negative, not all zero"
+        )
+    chances = (parts / parts.sum()).astype(np.float32)
+    length = min((base.num_rounds for base in bases if base.num_rounds is not None), default=None)
+    return _join(bases, _mixed_next, _mixed_mean, chances, length, "mixed")
 
 
 def concatenated(losses: Sequence[Any], lengths: Sequence[int]) -> LossSequence:
-    """The first T_1 rounds of the first sequence, then T_2 of the second from its round 1, ...
+    """Play sequences one after the other, each from its round 1.
 
-    The last has as many as are asked for: ``lengths`` has one entry fewer than ``losses``.
+    Args:
+      losses: K sequences with the same number of arms.
+      lengths: the numbers of rounds [K - 1] of all sequences but the last, which has the rest.
     """
-    bases = _same_arms(losses)
-    if len(lengths) != len(bases) - 1:
-        raise ValueError(f"lengths are {list(lengths)!r}; {len(bases)} parts need {len(bases) - 1}")
+    bases = _with_same_arms(losses)
+    if np.shape(lengths) != (len(bases) - 1,):
+        raise ValueError(f"lengths are {lengths!r}; {len(bases)} parts need {len(bases) - 1}")
     for length, base in zip(lengths, bases, strict=False):
         check_integer("length", length, 1, base.num_rounds or MOST_ROUNDS)
     starts = np.cumsum([0, *lengths]).astype(np.int32)
-    known = all(base.mean is not None for base in bases)
     last = bases[-1].num_rounds
+    total = None if last is None else int(starts[-1]) + last
+    return _join(bases, _concatenated_next, _concatenated_mean, starts, total, "concatenated")
+
+
+def _transform(
+    base: LossSequence, next_loss, mean, *parameters, magnitude: float | None = None
+) -> LossSequence:
+    """Return the sequence of ``next_loss(base.next, *parameters, ...)``, its mean likewise."""
+    return replace(
+        base,
+        next=Partial(next_loss, base.next, *parameters),
+        magnitude=base.magnitude if magnitude is None else magnitude,
+        mean=None if base.mean is None else Partial(mean, base.mean, *parameters),
+    )
+
+
+def _join(
+    bases: list[LossSequence], next_loss, mean, parameter, length: int | None, name: str
+) -> LossSequence:
+    """Return the sequence that ``next_loss`` makes of several, its mean likewise."""
+    has_mean = all(base.mean is not None for base in bases)
     return LossSequence(
         num_arms=bases[0].num_arms,
         init=Partial(_parts_init, [base.init for base in bases]),
-        next=Partial(_concatenated_next, [base.next for base in bases], starts),
+        next=Partial(next_loss, [base.next for base in bases], parameter),
         magnitude=max(base.magnitude for base in bases),
-        mean=Partial(_concatenated_mean, [base.mean for base in bases], starts) if known else None,
-        length=None if last is None else int(starts[-1]) + last,
-        name="concatenated",
+        mean=Partial(mean, [base.mean for base in bases], parameter) if has_mean else None,
+        length=length,
+        name=name,
     )
 
 
 def _generated(losses: Any) -> LossSequence:
-    """As a generated sequence; a [T, n] array goes to the device as a whole."""
+    """Return losses as a generated sequence; a [T, n] array goes to the device as a whole."""
     sequence = as_loss_sequence(losses)
     if sequence.table is None:
         return sequence
@@ -165,27 +192,32 @@ def _generated(losses: Any) -> LossSequence:
             "one array [rounds, arms] in memory"
         )
     table = np.float32(sequence.table[0])
-    made = from_function(_row, sequence.num_arms, sequence.magnitude, sequence.name, table=table)
-    return replace(made, length=sequence.num_rounds)
+    rows = from_function(_row, sequence.num_arms, sequence.magnitude, sequence.name, table=table)
+    return replace(rows, length=sequence.num_rounds)
 
 
 def _row(key: Array, round_: Array, *, table: Array) -> Array:
     return jnp.asarray(table)[round_ - 1]
 
 
-def _same_arms(losses: Sequence[Any]) -> list[LossSequence]:
+def _as_floats(numbers: Any) -> np.ndarray:
+    """Return numbers as float64, those beyond float32 as NaN; what are no numbers, as one NaN."""
+    try:
+        floats = np.asarray(numbers, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array(np.nan)
+    return np.where(np.abs(floats) <= np.finfo(np.float32).max, floats, np.nan)
+
+
+def _with_same_arms(losses: Sequence[Any]) -> list[LossSequence]:
     bases = [_generated(part) for part in losses]
     if not bases:
         raise ValueError("losses is empty; give at least one sequence")
     if len({base.num_arms for base in bases}) > 1:
         raise ValueError(
-            f"the sequences have {[base.num_arms for base in bases]} arms; give as many to each"
+            f"the sequences have {[base.num_arms for base in bases]} arms; give all the same number"
         )
     return bases
-
-
-def _shortest(bases: list[LossSequence]) -> int | None:
-    return min((base.num_rounds for base in bases if base.num_rounds is not None), default=None)
 
 
 def _scaled_next(next_loss, factor, state, key: Array, round_: Array):
@@ -225,9 +257,9 @@ def _enveloped_mean(mean, factor, state, round_: Array) -> Array:
 
 
 def _permuted_init(init, arms: Array, key: Array):
-    own, base = jax.random.split(key)
-    order = jax.random.permutation(own, jnp.asarray(arms))
-    return order, jax.random.key_data(base), init(base)
+    order_key, base_key = jax.random.split(key)
+    order = jax.random.permutation(order_key, jnp.asarray(arms))
+    return order, jax.random.key_data(base_key), init(base_key)
 
 
 def _permuted_next(next_loss, state, key: Array, round_: Array):
@@ -242,7 +274,7 @@ def _permuted_mean(mean, state, round_: Array) -> Array:
 
 
 def _part_key(key: Array, part: int) -> Array:
-    """Rounds are folded in with positive numbers, parts with the largest ones."""
+    """Return the key of a part, from the largest numbers; the others are for the rounds."""
     return jax.random.fold_in(key, 2**32 - 1 - part)
 
 
@@ -252,13 +284,13 @@ def _parts_init(inits, key: Array):
 
 def _mixed_next(nexts, chances: Array, states, key: Array, round_: Array):
     draw = jax.random.uniform(jax.random.fold_in(key, round_), dtype=jnp.float32)
-    drawn = jnp.sum(draw >= jnp.cumsum(jnp.asarray(chances))[:-1], dtype=jnp.int32)
-    moved, loss = [], jnp.float32(0)
+    choice = jnp.sum(draw >= jnp.cumsum(jnp.asarray(chances))[:-1], dtype=jnp.int32)
+    next_states, loss = [], jnp.float32(0)
     for part, (next_loss, state) in enumerate(zip(nexts, states, strict=True)):
-        state, here = next_loss(state, _part_key(key, part), round_)
-        moved.append(state)
-        loss = jnp.where(drawn == part, here, loss)
-    return moved, loss
+        state, part_loss = next_loss(state, _part_key(key, part), round_)
+        next_states.append(state)
+        loss = jnp.where(choice == part, part_loss, loss)
+    return next_states, loss
 
 
 def _mixed_mean(means, chances: Array, states, round_: Array) -> Array:
@@ -267,19 +299,19 @@ def _mixed_mean(means, chances: Array, states, round_: Array) -> Array:
 
 
 def _concatenated_next(nexts, starts: Array, states, key: Array, round_: Array):
-    moved, loss = [], jnp.float32(0)
+    next_states, loss = [], jnp.float32(0)
     for part, (next_loss, state) in enumerate(zip(nexts, states, strict=True)):
-        own_round = round_ - starts[part]
-        after, here = next_loss(state, _part_key(key, part), own_round)
-        begun = own_round > 0
-        moved.append(jax.tree.map(lambda new, old, go=begun: jnp.where(go, new, old), after, state))
-        loss = jnp.where(begun, here, loss)
-    return moved, loss
+        part_round = round_ - starts[part]
+        next_state, part_loss = next_loss(state, _part_key(key, part), part_round)
+        choose = partial(jnp.where, part_round > 0)
+        next_states.append(jax.tree.map(choose, next_state, state))
+        loss = choose(part_loss, loss)
+    return next_states, loss
 
 
 def _concatenated_mean(means, starts: Array, states, round_: Array) -> Array:
     loss = jnp.float32(0)
     for part, (mean, state) in enumerate(zip(means, states, strict=True)):
-        own_round = round_ - starts[part]
-        loss = jnp.where(own_round > 0, mean(state, own_round), loss)
+        part_round = round_ - starts[part]
+        loss = jnp.where(part_round > 0, mean(state, part_round), loss)
     return loss

@@ -1,13 +1,13 @@
-"""Losses that drift: little changes from one round to the next."""
+"""Losses that change little from one round to the next."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sfmab_jax.checks import check_integer, check_number
-from sfmab_jax.losses.base import MOST_ARMS, LossSequence, from_function, from_recurrence
+from sfmab_jax.checks import check_integer, check_number, check_positive
 from sfmab_jax.losses.combinators import scaled
+from sfmab_jax.losses.sequence import MOST_ARMS, LossSequence, from_function, from_recurrence
 
 __all__ = ["random_walk", "sinusoidal", "slowly_varying"]
 
@@ -15,12 +15,17 @@ _NUM_WAVES = 3
 
 
 def random_walk(num_arms: int = 10, step: float = 0.05, scale: float = 1.0) -> LossSequence:
-    """l_t(i) = scale * W_t(i), W_t = clip(W_{t-1} + step Z_t, -1, 1), W_0 = 0, Z standard normal.
+    """Random walks: l_t(i) = scale * W_t(i), W_t = clip(W_{t-1} + step Z_t, -1, 1), W_0 = 0.
 
-    Independent from arm to arm.
+    Z_t(i) is standard normal, independent from arm to arm.
+
+    Args:
+      num_arms: n.
+      step: the standard deviation of a step, in units of ``scale``.
+      scale: the largest loss.
     """
     check_integer("num_arms", num_arms, 1, MOST_ARMS)
-    check_number("step", step, positive=True)
+    check_positive(step=step)
     return scaled(
         from_recurrence(
             _walk_init,
@@ -37,9 +42,16 @@ def random_walk(num_arms: int = 10, step: float = 0.05, scale: float = 1.0) -> L
 def sinusoidal(
     num_arms: int = 10, period: int = 1_000, noise: float = 0.1, scale: float = 1.0
 ) -> LossSequence:
-    """l_t(i) = scale * (sin(2 pi (t / period + i / n)) + noise Z_t(i)), Z standard normal.
+    """Noisy sine waves: l_t(i) = scale * (sin(2 pi (t / period + i / n)) + noise Z_t(i)).
 
-    The best arm goes round once in a period, so that no arm is better in the long run.
+    Z_t(i) is standard normal. The best arm goes round once in a period, so that no arm is better
+    in the long run.
+
+    Args:
+      num_arms: n.
+      period: in rounds.
+      noise: the standard deviation of the noise, in units of ``scale``.
+      scale: the amplitude.
     """
     check_integer("num_arms", num_arms, 1, MOST_ARMS)
     check_integer("period", period, 2, 2**24)
@@ -62,10 +74,15 @@ def sinusoidal(
 
 
 def slowly_varying(num_arms: int = 10, period: int = 10_000, scale: float = 1.0) -> LossSequence:
-    """l_t(i) = scale / 3 * sum_{k=1..3} cos(2 pi (k t / period + phase_k(i))): a short path.
+    """Slow waves: l_t(i) = scale / 3 * sum_{k=1..3} cos(2 pi (k t / period + phase_k(i))).
 
     The phases are uniform, drawn once for each sequence. No loss moves by more than
-    4 pi scale / period from one round to the next.
+    4 pi scale / period from one round to the next: a short path.
+
+    Args:
+      num_arms: n.
+      period: of the slowest wave, in rounds.
+      scale: the largest loss.
     """
     check_integer("num_arms", num_arms, 1, MOST_ARMS)
     check_integer("period", period, 2, 2**24)
@@ -75,7 +92,7 @@ def slowly_varying(num_arms: int = 10, period: int = 10_000, scale: float = 1.0)
             _waves_next,
             num_arms,
             name="slowly_varying",
-            mean=_waves,
+            mean=_waves_mean,
             phases=np.zeros((_NUM_WAVES, num_arms), np.float32),
             period=np.int32(period),
         ),
@@ -109,11 +126,11 @@ def _waves_init(key: Array, *, phases, period) -> Array:
     return jax.random.uniform(key, phases.shape, phases.dtype)
 
 
-def _waves(drawn: Array, round_: Array, *, phases, period) -> Array:
+def _waves_mean(state: Array, round_: Array, *, phases, period) -> Array:
     harmonics = jnp.arange(1, _NUM_WAVES + 1, dtype=jnp.int32)
     turns = _part_of_period(harmonics * (round_ % period), period)
-    return jnp.mean(jnp.cos(2 * np.pi * (turns[:, None] + drawn)), axis=0)
+    return jnp.mean(jnp.cos(2 * np.pi * (turns[:, None] + state)), axis=0)
 
 
-def _waves_next(drawn: Array, key: Array, round_: Array, *, phases, period):
-    return drawn, _waves(drawn, round_, phases=phases, period=period)
+def _waves_next(state: Array, key: Array, round_: Array, *, phases, period):
+    return state, _waves_mean(state, round_, phases=phases, period=period)

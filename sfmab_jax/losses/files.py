@@ -1,26 +1,28 @@
-"""Losses from files, read a piece at a time."""
+"""Losses from files; .npy files are read a piece at a time."""
 
+import csv
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from sfmab_jax.losses.base import LossSequence, from_array
+from sfmab_jax.losses.sequence import LossSequence, check_table, from_array
 
-__all__ = ["FileTable", "from_file"]
+__all__ = ["FileTable", "from_file", "read_npy_header"]
 
-# Bytes of a file that are looked at together.
+# Bytes of a file that are checked at a time, as float64.
 _PIECE = 2**24
 
 
 @dataclass(frozen=True)
 class FileTable:
-    """Losses [K, T, n] in an .npy file, mapped anew for every piece that is read.
+    """Losses [K, T, n] in an .npy file, mapped into memory anew for every piece that is read.
 
-    A mapping that stayed would count every page ever read as the process's own.
+    With one mapping for all, every page ever read would count as memory of the process.
     """
 
     path: Path
@@ -30,11 +32,11 @@ class FileTable:
         return np.array(self.mapped()[index])
 
     def mapped(self) -> np.ndarray:
-        """The whole file as an array [K, T, n], none of it read yet."""
+        """Map the file as an array [K, T, n], without reading it."""
         return np.load(self.path, mmap_mode="r", allow_pickle=False).reshape(self.shape)
 
     def pieces(self) -> Iterator[tuple[int, int, np.ndarray]]:
-        """(sequence, first row, some rows [t, n]), in order."""
+        """Yield (sequence, first row, some rows [t, n]), in order."""
         num_sequences, num_rounds, num_arms = self.shape
         rows = max(1, _PIECE // (8 * num_arms))
         for k in range(num_sequences):
@@ -43,14 +45,15 @@ class FileTable:
 
 
 def from_file(path: str | os.PathLike, key: str | None = None) -> LossSequence:
-    """Losses [T, n] or [K, T, n] from a file; .npy files are streamed and may exceed the memory.
+    """Make a sequence of the losses [T, n] or [K, T, n] in a file.
 
-    The file is read through once to see that every loss is finite.
+    The file is read once to check that every loss is finite. Files .npy are streamed and may
+    exceed the memory.
 
     Args:
-      path: .npy; .npz with one array, or the one named ``key``; .csv with a row for each round,
-        a first line of names is passed over; .parquet likewise, if pandas can read it.
-      key: which array of an .npz file.
+      path: .npy; .npz; .csv with a row for each round, a first line of names is skipped; .parquet
+        likewise, if pandas can read it.
+      key: the name of the array in an .npz file that has several.
 
     Raises:
       ValueError: if the file is truncated, misshapen or has a loss that is not finite; it names
@@ -93,31 +96,31 @@ def _from_npy(path: Path) -> LossSequence:
 
 
 def _checked_shape(path: Path) -> tuple[int, ...]:
-    """[K, T, n] from the header, after checking that the file has all of it."""
+    """Return [K, T, n] from the header, after checking that the file is complete."""
     with path.open("rb") as file:
         try:
-            version = np.lib.format.read_magic(file)
-            read_header = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }[version]
-            shape, _, dtype = read_header(file)
+            shape, dtype = read_npy_header(file)
         except (ValueError, KeyError, EOFError) as error:
             raise ValueError(f"{path} is not an .npy file: {error}") from None
-        present = path.stat().st_size - file.tell()
-    if dtype.kind not in "fiub":
-        raise ValueError(f"{path} has dtype {dtype}; give real numbers")
-    if len(shape) not in (2, 3) or 0 in shape:
-        raise ValueError(
-            f"{path} has shape {shape}; give [rounds, arms] or [sequences, rounds, arms], none of "
-            "them empty"
-        )
+        size = path.stat().st_size - file.tell()
+    table_shape = check_table(f"{path} has", shape, dtype)
     needed = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if present < needed:
-        row = present // (dtype.itemsize * shape[-1]) + 1
+    if size < needed:
+        row = size // (dtype.itemsize * shape[-1]) + 1
         rows = int(np.prod(shape[:-1], dtype=object))
         raise ValueError(f"{path} is truncated: it ends in row {row} of {rows}")
-    return (1, *shape) if len(shape) == 2 else tuple(shape)
+    return table_shape
+
+
+def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    """Return the shape and dtype of an .npy file, read up to its data."""
+    version = np.lib.format.read_magic(file)
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }[version]
+    shape, _, dtype = read_header(file)
+    return shape, dtype
 
 
 def _read_npz(path: Path, key: str | None = None) -> np.ndarray:
@@ -131,24 +134,41 @@ def _read_npz(path: Path, key: str | None = None) -> np.ndarray:
             return stored[names[0] if key is None else key]
     except ValueError as error:
         raise ValueError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
-    except Exception as error:  # zipfile and zlib have their own
+    except Exception as error:  # zipfile and zlib raise their own
         raise ValueError(f"{path} is not a complete .npz file: {error}") from None
 
 
 def _read_csv(path: Path) -> np.ndarray:
-    with path.open() as file:
-        first = file.readline().split(",")
-    if first == [""]:
-        raise ValueError(f"{path} is empty; give a row for each round")
+    """Read a table with or without a row of names; a byte-order mark and quotes do no harm."""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        rows = csv.reader(file)
+        try:
+            cells = next((row for row in rows if row), [])
+        except csv.Error as error:
+            raise ValueError(f"{path}: {error}") from None
+        if not cells:
+            raise ValueError(f"{path} is empty; give a row for each round")
+        numbers = [cell for cell in cells if _is_number(cell)]
+        if numbers and len(numbers) < len(cells):
+            other = next(cell for cell in cells if not _is_number(cell))
+            raise ValueError(f"{path} has {other!r} in row 1; give numbers only, or names only")
+        skipped = 0 if numbers else rows.line_num
+        file.seek(0)
+        try:
+            with warnings.catch_warnings(action="error", category=UserWarning):
+                return np.loadtxt(file, delimiter=",", skiprows=skipped, ndmin=2, quotechar='"')
+        except UserWarning:
+            raise ValueError(f"{path} has no numbers; give a row for each round") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}; give numbers with commas between them") from None
+
+
+def _is_number(text: str) -> bool:
     try:
-        [float(cell) for cell in first]
-        names = 0
+        float(text)
     except ValueError:
-        names = 1
-    try:
-        return np.loadtxt(path, delimiter=",", skiprows=names, ndmin=2)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        return False
+    return True
 
 
 def _read_parquet(path: Path) -> np.ndarray:

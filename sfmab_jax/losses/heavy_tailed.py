@@ -1,4 +1,4 @@
-"""Losses drawn anew in every round, with heavy tails."""
+"""Independent losses with heavy tails."""
 
 import math
 
@@ -6,15 +6,15 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sfmab_jax.checks import check_number, check_probability
-from sfmab_jax.losses.base import LossSequence, best_arm, from_function
+from sfmab_jax.checks import check_positive, check_probability
 from sfmab_jax.losses.combinators import scaled
+from sfmab_jax.losses.sequence import LossSequence, best_arm_gap, from_function
 
 __all__ = ["log_normal", "pareto", "student_t"]
 
-# The chance that a loss is beyond the magnitude of its family.
+# The probability that a loss exceeds the magnitude of its family.
 _RARE = 1e-6
-# Beyond these the rare losses, and soon the others, leave float32's range.
+# Beyond these parameters rare losses, and soon the others, leave float32's range.
 _HEAVIEST = 0.2
 _WIDEST = 16.0
 
@@ -22,15 +22,19 @@ _WIDEST = 16.0
 def student_t(
     num_arms: int = 10, degrees: float = 3.0, gap: float = 0.5, scale: float = 1.0
 ) -> LossSequence:
-    """l_t(i) = scale * (T_t(i) - gap [i = 0]) with T Student's t: moments below ``degrees`` only.
+    """Student's t losses: l_t(i) = scale * (T_t(i) - gap [i = 0]), moments below ``degrees`` only.
 
     Drawn by Bailey's polar method (Mathematics of Computation 62, 1994): from U, V uniform,
-    T = sqrt(d (U^(-2/d) - 1)) cos(2 pi V). Arm 0 is the best, by scale * gap a round, if
-    degrees > 1.
+    T = sqrt(d (U^(-2/d) - 1)) cos(2 pi V).
+
+    Args:
+      num_arms: n.
+      degrees: d, the degrees of freedom, 0.2 or more; the mean exists above 1.
+      gap: by how much arm 0 is the best in each round, in units of ``scale``.
+      scale: the unit of the losses.
     """
-    best = best_arm(num_arms)
+    advantage = best_arm_gap(num_arms, gap)
     _check_tail("degrees", degrees)
-    check_number("gap", gap)
     largest = math.sqrt(degrees * (_RARE ** (-2 / degrees) - 1)) + abs(gap)
     return scaled(
         from_function(
@@ -38,8 +42,8 @@ def student_t(
             num_arms,
             largest,
             "student_t",
-            _advantage_mean if degrees > 1 else None,
-            advantage=(gap * best).astype(best.dtype),
+            _student_t_mean if degrees > 1 else None,
+            advantage=advantage,
             degrees=degrees,
         ),
         scale,
@@ -49,14 +53,18 @@ def student_t(
 def pareto(
     num_arms: int = 10, index: float = 1.5, gap: float = 0.5, scale: float = 1.0
 ) -> LossSequence:
-    """l_t(i) = scale * (X_t(i) - gap [i = 0]) with P(X > x) = x^(-index) for x >= 1.
+    """Pareto losses: l_t(i) = scale * (X_t(i) - gap [i = 0]), P(X > x) = x^(-index) for x >= 1.
 
-    Positive losses with moments below ``index`` only; the mean is index / (index - 1) if it
-    exists, and arm 0 is then the best, by scale * gap a round.
+    Moments exist below ``index`` only; the mean of X is index / (index - 1).
+
+    Args:
+      num_arms: n.
+      index: of the tail, 0.2 or more; the mean exists above 1.
+      gap: by how much arm 0 is the best in each round, in units of ``scale``.
+      scale: the unit of the losses.
     """
-    best = best_arm(num_arms)
+    advantage = best_arm_gap(num_arms, gap)
     _check_tail("index", index)
-    check_number("gap", gap)
     return scaled(
         from_function(
             _pareto,
@@ -64,7 +72,7 @@ def pareto(
             _RARE ** (-1 / index) + abs(gap),
             "pareto",
             _pareto_mean if index > 1 else None,
-            advantage=(gap * best).astype(best.dtype),
+            advantage=advantage,
             index=index,
         ),
         scale,
@@ -74,13 +82,19 @@ def pareto(
 def log_normal(
     num_arms: int = 10, sigma: float = 2.0, gap: float = 0.5, scale: float = 1.0
 ) -> LossSequence:
-    """l_t(i) = +- scale * exp(sigma Z_t(i)), Z standard normal: all moments, tails of every size.
+    """Log-normal losses of either sign: l_t(i) = +- scale * exp(sigma Z_t(i)), Z standard normal.
 
-    The sign is fair, but for arm 0 negative with probability (1 + gap) / 2. Arm 0 is the best,
-    by scale * gap * exp(sigma^2 / 2) a round.
+    The sign is fair, but for arm 0 negative with probability (1 + gap) / 2. All moments exist; arm
+    0 is the best, by scale * gap * exp(sigma^2 / 2) a round.
+
+    Args:
+      num_arms: n.
+      sigma: the standard deviation of the logarithm, 16 at most.
+      gap: between 0 and 1.
+      scale: the median size of a loss.
     """
-    best = best_arm(num_arms)
-    check_number("sigma", sigma, positive=True)
+    bias = best_arm_gap(num_arms, gap)
+    check_positive(sigma=sigma)
     if sigma > _WIDEST:
         raise ValueError(f"sigma is {sigma!r}; beyond {_WIDEST:g} losses leave float32's range")
     check_probability("gap", gap)
@@ -91,7 +105,7 @@ def log_normal(
             math.exp(4.8 * sigma),
             "log_normal",
             _log_normal_mean,
-            bias=(gap * best).astype(best.dtype),
+            bias=bias,
             sigma=sigma,
         ),
         scale,
@@ -99,16 +113,16 @@ def log_normal(
 
 
 def _check_tail(name: str, value: float) -> None:
-    """Refuses tails so heavy that float32 does not hold a loss of chance 1e-6."""
-    check_number(name, value, positive=True)
+    """Raise ValueError if a loss of probability 1e-6 would leave float32's range."""
+    check_positive(**{name: value})
     if value < _HEAVIEST:
         raise ValueError(
-            f"{name} is {value!r}; losses leave float32's range: give {_HEAVIEST:g} up"
+            f"{name} is {value!r}; losses leave float32's range: give {_HEAVIEST:g} or more"
         )
 
 
 def _positive_uniform(key: Array, like: Array) -> Array:
-    """Uniform on (0, 1] in steps of 2^-32, so that tails reach that far."""
+    """Draw uniformly from (0, 1] in steps of 2^-32, so that tails reach that far."""
     bits = jax.random.bits(key, like.shape, jnp.uint32)
     return (bits.astype(like.dtype) + 0.5) * 2.0**-32
 
@@ -121,7 +135,7 @@ def _student_t(key: Array, round_: Array, *, advantage: Array, degrees: Array) -
     return jnp.sqrt(degrees * spread) * jnp.cos(2 * math.pi * turn) - advantage
 
 
-def _advantage_mean(round_: Array, *, advantage: Array, degrees: Array) -> Array:
+def _student_t_mean(round_: Array, *, advantage: Array, degrees: Array) -> Array:
     return -advantage
 
 

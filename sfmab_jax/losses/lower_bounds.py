@@ -1,4 +1,4 @@
-"""The adversaries of lower bounds: no strategy does well on them."""
+"""The adversaries of lower bounds, on which no strategy does well."""
 
 import math
 
@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sfmab_jax.checks import check_integer, check_number
-from sfmab_jax.losses.base import MOST_ARMS, MOST_ROUNDS, LossSequence, from_recurrence
+from sfmab_jax.checks import check_integer, check_positive
 from sfmab_jax.losses.combinators import scaled
-from sfmab_jax.losses.independent import bernoulli_draw
+from sfmab_jax.losses.light_tailed import bernoulli_draw
+from sfmab_jax.losses.sequence import MOST_ARMS, MOST_ROUNDS, LossSequence, from_recurrence
 
 __all__ = ["minimax", "shared_noise"]
 
@@ -20,13 +20,19 @@ def minimax(
 ) -> LossSequence:
     """Auer et al. (2002): fair coins, but one arm, drawn at the start, better by c sqrt(n / T).
 
-    Independent losses of 0 and ``scale``, in that unit of mean 1/2, and 1/2 - min(1/2, c
-    sqrt(n / T)) for the arm drawn; T = ``num_rounds``, c = ``constant``. Too little to be found
-    in T rounds, enough to cost sqrt(n T) if it is not.
+    Independent losses of 0 and ``scale``, in that unit of mean 1/2, and of mean
+    1/2 - min(1/2, c sqrt(n / T)) for the arm drawn: too little a gap to be found in T rounds,
+    enough to cost sqrt(n T) if it is not.
+
+    Args:
+      num_arms: n.
+      num_rounds: T.
+      constant: c.
+      scale: the size of a loss.
     """
     check_integer("num_arms", num_arms, 1, MOST_ARMS)
     check_integer("num_rounds", num_rounds, 1, MOST_ROUNDS)
-    check_number("constant", constant, positive=True)
+    check_positive(constant=constant)
     gap = min(0.5, constant * math.sqrt(num_arms / num_rounds))
     return scaled(
         from_recurrence(
@@ -47,13 +53,18 @@ def shared_noise(
 ) -> LossSequence:
     """Gerchinovitz and Lattimore (2016): a small effective range hidden by a common noise.
 
-    l_t(i) = scale * clip(Z_t - gap [i = j], 0, 1), Z_t normal of mean 1/2 and deviation sigma,
-    the same for all arms; the best arm j is drawn at the start. Losses of one round differ by
-    gap at most, which is no help to a bandit.
+    l_t(i) = scale * clip(Z_t - gap [i = j], 0, 1), Z_t normal of mean 1/2, the same for all arms;
+    the best arm j is drawn at the start. The losses of a round differ by at most the gap, which is
+    no help to a bandit.
+
+    Args:
+      num_arms: n.
+      gap: by how much arm j is the best, in units of ``scale``.
+      sigma: the standard deviation of Z_t.
+      scale: the largest loss.
     """
     check_integer("num_arms", num_arms, 1, MOST_ARMS)
-    check_number("gap", gap, positive=True)
-    check_number("sigma", sigma, positive=True)
+    check_positive(gap=gap, sigma=sigma)
     return scaled(
         from_recurrence(
             _draw_best,
@@ -70,7 +81,7 @@ def shared_noise(
 
 
 def _draw_best(key: Array, *, arms, **parameters) -> Array:
-    """[i = j] with the arm j uniform, [n]."""
+    """Return [i = j] [n] for an arm j drawn uniformly."""
     best = jax.random.randint(key, (), 0, len(arms), jnp.int32)
     return (jnp.arange(len(arms), dtype=jnp.int32) == best).astype(jnp.float32)
 
@@ -89,13 +100,13 @@ def _shared_next(best: Array, key: Array, round_: Array, *, arms, gap, sigma):
 
 
 def _shared_mean(best: Array, round_: Array, *, arms, gap, sigma) -> Array:
-    """E clip(X, 0, 1) for X normal of mean m: E max(X, 0) - E max(X - 1, 0)."""
+    """Return E clip(X, 0, 1) = E max(X, 0) - E max(X - 1, 0) [n], X normal of mean m."""
     centre = 0.5 - gap * best
     return _mean_excess(centre, sigma) - _mean_excess(centre - 1, sigma)
 
 
 def _mean_excess(centre: Array, sigma: Array) -> Array:
-    """E max(X, 0) = m Phi(m / sigma) + sigma phi(m / sigma)."""
+    """Return E max(X, 0) = m Phi(m / sigma) + sigma phi(m / sigma)."""
     z = centre / sigma
     density = jnp.exp(-z * z / 2) / math.sqrt(2 * math.pi)
     return centre * jax.scipy.stats.norm.cdf(z) + sigma * density

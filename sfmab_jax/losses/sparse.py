@@ -1,12 +1,12 @@
-"""Sparse losses of large size: the paper's motivating case (section 1.2)."""
+"""Sparse losses of large size, the motivating case of the paper (section 1.2)."""
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sfmab_jax.checks import check_integer, check_number, check_probability
-from sfmab_jax.losses.base import LossSequence, best_arm, from_function
+from sfmab_jax.checks import check_integer, check_positive, check_probability
 from sfmab_jax.losses.combinators import scaled
+from sfmab_jax.losses.sequence import LossSequence, best_arm_gap, from_function
 
 __all__ = ["sparse"]
 
@@ -19,20 +19,28 @@ def sparse(
     num_nonzero: int = 1,
     scale: float = 1.0,
 ) -> LossSequence:
-    """With probability ``rate`` a round has s losses of size G = scale * size; else all are 0.
+    """Sparse losses: with probability ``rate`` a round has s losses of size G, else none.
 
-    They fall on the s = ``num_nonzero`` arms a, a + 1, ... (mod n) from a uniform arm a on. Each
-    is +G or -G with equal chance, except that arm 0's is -G with probability (1 + gap) / 2. So
-    L_inf = G while L_2 is about rate s G^2 T, far below n T L_inf^2. Arm 0 is the best, by
-    rate * gap * G s / n a round.
+    They fall on the arms a, a + 1, ..., a + s - 1 (mod n), a drawn uniformly. Each is +G or -G with
+    equal probability, except that arm 0's is -G with probability (1 + gap) / 2. So L_inf = G while
+    L_2 is about rate s G^2 T, far below n T L_inf^2. The mean of l_t is -rate gap G s / n on arm 0,
+    the best, and 0 on the others.
+
+    Args:
+      num_arms: n.
+      rate: the probability that a round has losses.
+      size: G, in units of ``scale``.
+      gap: between 0 and 1.
+      num_nonzero: s, from 1 to n.
+      scale: the unit of the losses.
 
     >>> sparse(num_arms=4).magnitude
     100.0
     """
-    best = best_arm(num_arms)
+    bias = best_arm_gap(num_arms, gap)
     check_probability("rate", rate)
     check_probability("gap", gap)
-    check_number("size", size, positive=True)
+    check_positive(size=size)
     check_integer("num_nonzero", num_nonzero, 1, num_arms)
     return scaled(
         from_function(
@@ -41,7 +49,7 @@ def sparse(
             size,
             "sparse",
             _sparse_mean,
-            bias=(gap * best).astype(best.dtype),
+            bias=bias,
             rate=rate,
             size=size,
             num_nonzero=num_nonzero,
@@ -55,9 +63,9 @@ def _sparse(key: Array, round_: Array, *, bias, rate, size, num_nonzero) -> Arra
     happens_key, arm_key, sign_key = jax.random.split(key, 3)
     happens = jax.random.uniform(happens_key, dtype=bias.dtype) < rate
     first = jax.random.randint(arm_key, (), 0, num_arms, jnp.int32)
-    hit = (jnp.arange(num_arms, dtype=jnp.int32) - first) % num_arms < num_nonzero
+    is_hit = (jnp.arange(num_arms, dtype=jnp.int32) - first) % num_arms < num_nonzero
     positive = jax.random.uniform(sign_key, bias.shape, bias.dtype) < (1 - bias) / 2
-    return jnp.where(happens & hit, jnp.where(positive, size, -size), 0).astype(bias.dtype)
+    return jnp.where(happens & is_hit, jnp.where(positive, size, -size), 0).astype(bias.dtype)
 
 
 def _sparse_mean(round_: Array, *, bias, rate, size, num_nonzero) -> Array:

@@ -1,20 +1,22 @@
 """Stochastic losses whose means change: phases, switches, corruption."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from sfmab_jax.checks import check_integer, check_number, check_probability
-from sfmab_jax.losses.base import (
+from sfmab_jax.losses.combinators import scaled
+from sfmab_jax.losses.light_tailed import bernoulli_draw
+from sfmab_jax.losses.sequence import (
     MOST_ROUNDS,
     LossSequence,
     best_arm,
     from_function,
     from_recurrence,
 )
-from sfmab_jax.losses.combinators import scaled
-from sfmab_jax.losses.independent import bernoulli_draw
 
 __all__ = ["constrained_adversarial", "corrupted", "neu_switch", "switching"]
 
@@ -25,8 +27,14 @@ def constrained_adversarial(
     """Stochastically constrained adversarial losses (Zimmert and Seldin 2021): growing phases.
 
     Independent losses of 0 and ``scale``. Phases alternate between two regimes of means (arm 0;
-    the others), in the unit ``scale``: (0; gap) and (1 - gap; 1). The first phase is one round
-    long, each next one ceil(growth * previous). Arm 0 is the best in every round, by gap.
+    the others), in units of ``scale``: (0; gap) and (1 - gap; 1). The first phase is one round
+    long, every other ceil(growth * the previous one).
+
+    Args:
+      num_arms: n.
+      gap: by how much arm 0 is the best in each round, in units of ``scale``.
+      growth: of the phases, 1 or more.
+      scale: the size of a loss.
     """
     best = best_arm(num_arms)
     check_probability("gap", gap)
@@ -54,25 +62,28 @@ def switching(
     num_rounds: int = 10_000,
     scale: float = 1.0,
 ) -> LossSequence:
-    """The best arm changes at switches: Bernoulli losses of mean 1/2, and 1/2 - gap for the best.
+    """Bernoulli losses whose best arm changes: of mean 1/2, and 1/2 - gap for the best arm.
+
+    The best arms are drawn, too.
 
     Args:
-      switches: how many, at rounds drawn from 2 ... num_rounds; or the rounds themselves, from
-        which on another arm is the best. The first best arm and each next one are drawn, too.
-      num_rounds: the range of the switches drawn; no other use.
+      num_arms: n.
+      gap: by how much the best arm is better, in units of ``scale``, 1/2 at most.
+      switches: the number of changes, at rounds drawn from 2 ... num_rounds; or the rounds from
+        which on another arm is the best.
+      num_rounds: the last round that can be drawn for a change.
+      scale: the size of a loss.
     """
     check_integer("num_arms", num_arms, 1, 2**16)
-    check_number("gap", gap)
-    if not abs(gap) <= 0.5:
-        raise ValueError(f"gap is {gap}; 1/2 - gap must lie between 0 and 1")
+    _check_gap(gap)
     check_integer("num_rounds", num_rounds, 1, MOST_ROUNDS)
-    given = None
-    if isinstance(switches, int) or np.ndim(switches) == 0:
-        number = check_integer("switches", switches, 0, 10_000)
+    times = None
+    if not isinstance(switches, Sequence | np.ndarray):
+        num_switches = check_integer("switches", switches, 0, 10_000)
     else:
         rounds = sorted(check_integer("switch", t, 2, MOST_ROUNDS) for t in switches)
-        given = np.array(rounds, np.int32)
-        number = len(given)
+        times = np.array(rounds, np.int32)
+        num_switches = len(times)
     return scaled(
         from_recurrence(
             _switching_init,
@@ -81,8 +92,8 @@ def switching(
             name="switching",
             mean=_switching_mean,
             arms=np.zeros(num_arms, np.float32),
-            slots=np.zeros(number, np.int32),
-            given=given,
+            slots=np.zeros(num_switches, np.int32),
+            times=times,
             last=np.int32(max(num_rounds, 2)),  # in a single round none is reached
             gap=gap,
         ),
@@ -95,8 +106,15 @@ def neu_switch(
 ) -> LossSequence:
     """Neu (2015), "Explore no more": the worst arm becomes the best after half of the rounds.
 
-    Independent losses of 0 and ``scale``. Means in that unit: 1/2, but 1/2 - gap for the last but
-    one arm, and for the last arm 1/2 + gap up to round num_rounds / 2 and 1/2 - 4 gap after it.
+    Independent losses of 0 and ``scale``. Their means in that unit are 1/2, but 1/2 - gap for the
+    last arm but one, and for the last arm 1/2 + gap up to round num_rounds / 2 and 1/2 - 4 gap
+    after it.
+
+    Args:
+      num_arms: n, 2 or more.
+      gap: from 0 to 1/8.
+      num_rounds: T.
+      scale: the size of a loss.
     """
     check_integer("num_arms", num_arms, 2, 2**24)
     check_number("gap", gap)
@@ -125,13 +143,18 @@ def corrupted(
 ) -> LossSequence:
     """Bernoulli losses with the outcomes of the first ``budget`` rounds flipped.
 
-    Of mean 1/2, and 1/2 - gap for arm 0; l becomes 1 - l in the rounds t <= budget, so that arm 0
-    seems the worst (Zimmert and Seldin 2021, section on corruptions). In the unit ``scale``.
+    In units of ``scale`` their means are 1/2, and 1/2 - gap for arm 0; l becomes 1 - l in the
+    rounds t <= budget, so that arm 0 seems the worst (Zimmert and Seldin 2021, section on
+    corruptions).
+
+    Args:
+      num_arms: n.
+      gap: by how much arm 0 is the best in later rounds, in units of ``scale``, 1/2 at most.
+      budget: the number of rounds flipped.
+      scale: the size of a loss.
     """
     best = best_arm(num_arms)
-    check_number("gap", gap)
-    if not abs(gap) <= 0.5:
-        raise ValueError(f"gap is {gap}; 1/2 - gap must lie between 0 and 1")
+    _check_gap(gap)
     check_integer("budget", budget, 0, MOST_ROUNDS)
     # A flipped Bernoulli loss of mean m is one of mean 1 - m.
     return scaled(
@@ -148,8 +171,14 @@ def corrupted(
     )
 
 
+def _check_gap(gap: float) -> None:
+    check_number("gap", gap)
+    if not abs(gap) <= 0.5:
+        raise ValueError(f"gap is {gap}; 1/2 - gap must lie between 0 and 1")
+
+
 def _phase_ends(growth: float) -> np.ndarray:
-    """The last rounds of the phases, as far as rounds go or for the first 2^16 phases."""
+    """Return the last rounds of the phases, of the first 2^16 at most."""
     ends, length = [1], 1
     while ends[-1] < MOST_ROUNDS and len(ends) < 2**16:
         length = int(np.ceil(growth * length))
@@ -167,11 +196,10 @@ def _constrained(key: Array, round_: Array, **parameters) -> Array:
     return bernoulli_draw(key, _constrained_mean(round_, **parameters))
 
 
-def _switching_init(key: Array, *, arms, slots, given, last, gap):
-    """The rounds of the switches [S], increasing, and the best arm before and after each."""
+def _switching_init(key: Array, *, arms, slots, times, last, gap):
+    """Return the rounds of the switches [S], increasing, and the best arms between them [S + 1]."""
     time_key, first_key, move_key = jax.random.split(key, 3)
     num_arms = len(arms)
-    times = given
     if times is None:
         times = jnp.sort(jax.random.randint(time_key, slots.shape, 2, last + 1, jnp.int32))
     first = jax.random.randint(first_key, (1,), 0, num_arms, jnp.int32)
@@ -181,7 +209,7 @@ def _switching_init(key: Array, *, arms, slots, given, last, gap):
     return jnp.asarray(times), best
 
 
-def _switching_mean(state, round_: Array, *, arms, slots, given, last, gap) -> Array:
+def _switching_mean(state, round_: Array, *, arms, gap, **parameters) -> Array:
     times, best = state
     segment = jnp.sum(times <= round_, dtype=jnp.int32)
     is_best = jnp.arange(len(arms), dtype=jnp.int32) == best[segment]

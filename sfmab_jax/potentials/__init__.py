@@ -1,4 +1,4 @@
-"""Potentials psi and what belongs to them: section 3 of the paper.
+"""Potentials psi and their regularisers F: section 3 of the paper.
 
 A potential is convex, increasing and smooth from (-inf, a) onto (0, inf). With f' = psi^{-1} it
 gives the regulariser F(q) = sum_i [f(q(i)) - f(1/n)].
@@ -12,10 +12,11 @@ gives the regulariser F(q) = sum_i [f(q(i)) - f(1/n)].
 `potential(psi, inverse)` makes one from the two functions alone.
 """
 
-from sfmab_jax.potentials.barrier import log_barrier
-from sfmab_jax.potentials.base import Potential, regularizer
+from sfmab_jax.numerics.potential import Potential
+from sfmab_jax.potentials.base import regularizer
 from sfmab_jax.potentials.entropy import negative_entropy
 from sfmab_jax.potentials.general import potential
-from sfmab_jax.potentials.power import tsallis
+from sfmab_jax.potentials.log_barrier import log_barrier
+from sfmab_jax.potentials.tsallis import tsallis
 
 __all__ = ["Potential", "log_barrier", "negative_entropy", "potential", "regularizer", "tsallis"]

@@ -4,16 +4,16 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.divergences import exp_remainder, log_ratio
-from sfmab_jax.floating import arm_sum
-from sfmab_jax.mixability import entropy_stability
-from sfmab_jax.potentials.base import Potential
+from sfmab_jax.numerics.arms import arm_sum
+from sfmab_jax.numerics.potential import Potential
+from sfmab_jax.numerics.remainders import exp_remainder, log_ratio
+from sfmab_jax.numerics.stability import entropy_stability
 
 __all__ = ["negative_entropy"]
 
 
 def negative_entropy() -> Potential:
-    """psi(u) = exp(u), f(x) = x log x - x: the regulariser of Hedge and Exp3.
+    """The negative entropy, the regulariser of Hedge and Exp3: psi(u) = exp(u), f(x) = x log x - x.
 
     >>> print(negative_entropy().inverse(jnp.float32(1.0)))
     0.0

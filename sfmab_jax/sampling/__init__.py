@@ -1,4 +1,4 @@
-"""S: sampling schemes, which make p'_t, the law of the arm, from p_t."""
+"""S: sampling schemes, which make p'_t [n], the law of the arm, from the play p_t [n]."""
 
 from sfmab_jax.sampling.each_arm_first import each_arm_first
 from sfmab_jax.sampling.gap_exploration import gap_exploration

@@ -1,4 +1,4 @@
-"""Every arm once, in order, before another sampling scheme takes over."""
+"""A start that plays every arm once, before another sampling scheme takes over."""
 
 from typing import Any, NamedTuple
 
@@ -7,19 +7,23 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import Round, Sampling, with_static_functions
+from sfmab_jax.numerics.arms import is_arm
 
 __all__ = ["each_arm_first"]
 
 
 class EachArmFirstState(NamedTuple):
     num_rounds: Array  # t [] int32
-    then: Any  # the state of the other scheme, which counts all rounds
+    then: Any  # the state of the other scheme
 
 
 def each_arm_first(then: Sampling) -> Sampling:
-    """p'_t = the arm t - 1 for t = 1 ... n; afterwards the law that ``then`` makes.
+    """Play every arm once: p'_t is arm t - 1 for t = 1 ... n, then the law of another scheme.
 
-    The start of AHB (Hadiji and Stoltz) and of UCB1.
+    The start of AHB (Hadiji and Stoltz 2023).
+
+    Args:
+      then: the other scheme; its state counts the first n rounds, too.
     """
     then = with_static_functions(then)
     return Sampling(
@@ -34,7 +38,7 @@ def _init(then, num_arms, dtype, loss_unit) -> EachArmFirstState:
 
 
 def _probabilities(then, state: EachArmFirstState, play: Array) -> Array:
-    turn = (jnp.arange(len(play), dtype=jnp.int32) == state.num_rounds).astype(play.dtype)
+    turn = is_arm(state.num_rounds, play).astype(play.dtype)
     return jnp.where(state.num_rounds < len(play), turn, then.probabilities(state.then, play))
 
 

@@ -1,4 +1,4 @@
-"""Arms of small probability are not played at all: Green."""
+"""Truncation, which never plays arms of small probability: Green."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import Round, Sampling, as_partial
-from sfmab_jax.floating import arm_sum
+from sfmab_jax.base import Sampling, as_partial, keep_state
+from sfmab_jax.numerics.arms import arm_sum
 
 __all__ = ["truncated"]
 
@@ -18,27 +18,27 @@ class TruncatedState(NamedTuple):
 
 
 def truncated(threshold: Callable[[int], Array]) -> Sampling:
-    """p'_t(i) proportional to p_t(i) [p_t(i) >= threshold(n)]. Allenberg et al. (2006).
+    """Never play arms of small probability: Green, Allenberg et al. (2006).
 
-    A threshold above 1/n is taken as 1/n, so that the likeliest arm is never lost.
+    p'_t(i) is proportional to p_t(i) [p_t(i) >= threshold(n)].
+
+    Args:
+      threshold: a function of the number of arms n. Above 1/n it counts as 1/n, so that the
+        likeliest arm is never lost.
     """
     return Sampling(
         init=Partial(_init, as_partial(threshold)),
         probabilities=Partial(_probabilities),
-        update=Partial(_keep),
+        update=Partial(keep_state),
     )
 
 
 def _init(threshold, num_arms, dtype, loss_unit) -> TruncatedState:
-    # A little below 1/n, as rounding can put all arms below it.
-    most = (1 - 8 * float(jnp.finfo(dtype).eps)) / num_arms
-    return TruncatedState(jnp.minimum(jnp.asarray(threshold(num_arms), dtype), most))
+    # Slightly less than 1/n, as rounding can put all arms below that.
+    highest = (1 - 8 * float(jnp.finfo(dtype).eps)) / num_arms
+    return TruncatedState(jnp.minimum(jnp.asarray(threshold(num_arms), dtype), highest))
 
 
 def _probabilities(state: TruncatedState, play: Array) -> Array:
-    kept = jnp.where(play >= state.threshold, play, jnp.zeros_like(play))
-    return kept / arm_sum(kept)
-
-
-def _keep(state: TruncatedState, seen: Round) -> TruncatedState:
-    return state
+    weights = jnp.where(play >= state.threshold, play, jnp.zeros_like(play))
+    return weights / arm_sum(weights)

@@ -1,8 +1,8 @@
 """Named strategies: each assembles S, E and F, and holds no mathematics.
 
-By what they know: nothing of the losses (`scale_free`), their range (`known_range`,
-`data_dependent`), a moment (`heavy_tailed`), all of them after each round (`full_information`).
-`controls` are what to compare with.
+By what they know of the losses: nothing (`scale_free`), their range (`known_range`,
+`data_dependent`), that a moment is finite (`heavy_tailed`), all of them after each round
+(`full_feedback`). `controls` are what to compare with.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from sfmab_jax.strategies.data_dependent import (
     green_horizon,
     log_barrier_horizon,
 )
-from sfmab_jax.strategies.full_information import (
+from sfmab_jax.strategies.full_feedback import (
     ada_ftrl_log_barrier,
     ada_ftrl_tsallis,
     ada_hedge,

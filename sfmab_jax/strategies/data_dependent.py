@@ -1,4 +1,4 @@
-"""Bandit strategies whose bounds shrink on easy losses in [0, G] or [-G, G], G the ``scale``.
+"""Strategies whose bounds shrink on easy losses, in a range known as ``scale``.
 
 Left out, as their rules could not be stated exactly from the sources at hand: the variance bound
 of Hazan and Kale (2011), whose reservoir also needs random numbers of its own, and the hybrid of
@@ -8,10 +8,11 @@ entropy and log barrier of Bubeck, Cohen and Li (2018).
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax import estimation, full_information, potentials, sampling, schedules
+from sfmab_jax import estimation, full_information, potentials, sampling
 from sfmab_jax.base import Bandit
-from sfmab_jax.checks import check_number
+from sfmab_jax.checks import check_horizon, check_positive, is_known
 from sfmab_jax.compose import compose
+from sfmab_jax.strategies import schedules
 
 __all__ = [
     "broad",
@@ -23,6 +24,8 @@ __all__ = [
 
 # The largest rate that the theorems of Wei and Luo (2018) allow, at range 1.
 LARGEST_RATE = 1 / 162
+# With less the play is uniform, and products with 1 / rate would leave float32's range.
+LEAST_RATE = 1e-24
 
 
 def log_barrier_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
@@ -31,11 +34,14 @@ def log_barrier_horizon(num_rounds: Array | float = 10_000, scale: Array | float
     p_{t+1} = argmin sum_i log(1/q_i) + eta sum_{s<=t} l~_s.q, importance-weighted losses in
     [0, G]. The expected regret is at most n ln T / eta + eta L*, L* the total loss of the best
     arm, up to constants: O(sqrt(n L* ln T)) for the best eta. The rate is chosen here, eta =
-    min(1/2, sqrt(n ln T / T)) / G, the best in that bound for L* = G T; give a smaller
-    ``num_rounds`` where a better bound on L* / G is known.
+    min(1/2, sqrt(n ln T / T)) / G, the best in that bound for L* = G T.
+
+    Args:
+      num_rounds: T, or a smaller number that bounds L* / G.
+      scale: G.
     """
-    check_number("num_rounds", num_rounds, positive=True)
-    check_number("scale", scale, positive=True)
+    check_horizon(num_rounds)
+    check_positive(scale=scale)
     return compose(
         sampling.as_played(),
         estimation.importance_weighted(),
@@ -49,14 +55,17 @@ def green_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0
     """Allenberg, Auer, Gyorfi and Ottucsak (2006): Green.
 
     Exponential weights on importance-weighted losses in [0, G]; arms with p_t(i) < g are not
-    played, and p'_t is p_t over the others. The rule is theirs; the constants are set here: g =
+    played, and p'_t is p_t over the others. The rule is theirs, the constants are set here: g =
     eta G = sqrt(ln n / (n T)). An arm is dropped before its estimate exceeds the best one's by
     ln(1/g) / eta + G/g, so the estimates sum to about n L*, and the expected regret is at most
-    ln n / eta + eta (n L* + ...) + g n L*: O(sqrt(n L* ln n)) for the best eta and g. Where a
-    bound on L* / G smaller than T is known, give it as ``num_rounds``.
+    ln n / eta + eta (n L* + ...) + g n L*: O(sqrt(n L* ln n)) for the best eta and g.
+
+    Args:
+      num_rounds: T, or a smaller number that bounds L* / G, L* the total loss of the best arm.
+      scale: G.
     """
-    check_number("num_rounds", num_rounds, positive=True)
-    check_number("scale", scale, positive=True)
+    check_horizon(num_rounds)
+    check_positive(scale=scale)
     return compose(
         sampling.truncated(Partial(schedules.green_level, num_rounds)),
         estimation.importance_weighted(),
@@ -69,9 +78,13 @@ def green_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0
 def broad(rate: Array | float = LARGEST_RATE, scale: Array | float = 1.0) -> Bandit:
     """Wei and Luo, "More Adaptive Algorithms for Adversarial Bandits" (2018): BROAD, option I.
 
-    Log-barrier mirror descent on l~_t + a_t, a_t(i) = 6 eta w_t(i) l~_t(i)^2, for losses in
-    [-G, G]; see `full_information.barrier_descent`. The expected regret is O(n ln T / eta +
-    eta sum_t l_t(i*)^2), i* the best arm. Theorems need eta <= 1/162 (over G), the default.
+    Log-barrier mirror descent on l~_t + a_t, a_t(i) = 6 eta w_t(i) l~_t(i)^2; see
+    `full_information.barrier_descent`. The expected regret is O(n ln T / eta +
+    eta sum_t l_t(i*)^2), i* the best arm.
+
+    Args:
+      rate: eta G; the theorems need 1/162 at most.
+      scale: G, for losses in [-G, G].
     """
     return _broad(estimation.importance_weighted(), rate, scale)
 
@@ -87,8 +100,11 @@ def broad_increasing_horizon(
     rho_i, which then becomes 2/w_i; rho_i starts at 2n. That start, and w = w'_{t+1} in the
     test, are from Agarwal et al. (2017), whose schedule it is. The increase pays for the bound's
     dependence on 1/w of the best arm.
+
+    Args:
+      num_rounds: T, 2 or more.
+      rate, scale: as in `broad`.
     """
-    check_number("num_rounds", num_rounds, positive=True)
     return _broad(estimation.importance_weighted(), rate, scale, num_rounds=num_rounds)
 
 
@@ -99,13 +115,17 @@ def broad_optimistic(rate: Array | float = LARGEST_RATE, scale: Array | float = 
     l~_t(i) = (l_t(i) - m_t(i)) [i = i_t] / w_t(i) + m_t(i), and a_t(i) =
     6 eta w_t(i) (l~_t(i) - m_t(i))^2. The expected regret is O(n ln T / eta +
     eta sum_t (l_t(i*) - m_t(i*))^2), which the path length of the losses bounds.
+
+    Args:
+      rate, scale: as in `broad`.
     """
     return _broad(estimation.predicted_by_last_seen(), rate, scale, optimistic=True)
 
 
 def _broad(estimator, rate, scale, **options) -> Bandit:
-    check_number("rate", rate, positive=True)
-    check_number("scale", scale, positive=True)
+    check_positive(rate=rate, scale=scale)
+    if is_known(rate) and rate < LEAST_RATE:
+        raise ValueError(f"rate is {rate!r}; give {LEAST_RATE:g} or more")
     return compose(
         sampling.as_played(),
         estimator,

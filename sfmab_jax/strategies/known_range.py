@@ -1,15 +1,21 @@
-"""Bandit strategies for losses in [0, G], G given as ``scale``."""
+"""Strategies for losses in [0, G], G known as ``scale``."""
 
 from collections.abc import Callable
 
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax import estimation, full_information, potentials, sampling, schedules
+from sfmab_jax import estimation, full_information, potentials, sampling
 from sfmab_jax.base import Bandit
-from sfmab_jax.checks import check_number, check_probability
+from sfmab_jax.checks import (
+    check_horizon,
+    check_positive,
+    check_probability,
+    is_known,
+)
 from sfmab_jax.compose import compose
-from sfmab_jax.potentials.square_root import square_root, tsallis_of
+from sfmab_jax.potentials.tsallis import square_root, tsallis_of
+from sfmab_jax.strategies import schedules
 
 __all__ = [
     "exp3",
@@ -25,14 +31,21 @@ __all__ = [
     "tsallis_inf_rv",
 ]
 
+# Of any number of arms n / delta is finite in float32 then.
+LEAST_FAILURE = 1e-31
+
 
 def exp3(scale: Array | float = 1.0) -> Bandit:
     """Bubeck and Cesa-Bianchi, "Regret Analysis of ... Bandit Problems" (2012): Exp3, any-time.
 
-    p_{t+1} proportional to exp(-eta_t sum_{s<=t} l~_s), importance-weighted losses, eta_t =
+    p_{t+1} is proportional to exp(-eta_t sum_{s<=t} l~_s), importance-weighted losses, eta_t =
     sqrt(ln n / (t n)) / G. The expected regret is at most 2 G sqrt(T n ln n) (Theorem 3.1).
+
+    Args:
+      scale: G.
     """
-    return _exponential_weights(Partial(schedules.exp3_rate, _checked(scale)))
+    check_positive(scale=scale)
+    return _exponential_weights(Partial(schedules.exp3_rate, scale))
 
 
 def exp3_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
@@ -40,9 +53,14 @@ def exp3_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0)
 
     As `exp3` with eta = sqrt(2 ln n / (n T)) / G. The expected regret is at most
     G sqrt(2 T n ln n) (Theorem 3.1).
+
+    Args:
+      num_rounds: T.
+      scale: G.
     """
-    rate = Partial(schedules.exp3_horizon_rate, _rounds(num_rounds), _checked(scale))
-    return _exponential_weights(rate)
+    check_horizon(num_rounds)
+    check_positive(scale=scale)
+    return _exponential_weights(Partial(schedules.exp3_horizon_rate, num_rounds, scale))
 
 
 def exp3_gamma_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
@@ -52,8 +70,13 @@ def exp3_gamma_horizon(num_rounds: Array | float = 10_000, scale: Array | float 
     x~ the importance-weighted gain, g = min(1, sqrt(n ln n / ((e - 1) T))). The expected regret
     is at most 2 sqrt(e - 1) G sqrt(T n ln n) (Corollary 3.2, with T as the bound on the best
     gain).
+
+    Args:
+      num_rounds: T.
+      scale: G.
     """
-    scale, num_rounds = _checked(scale), _rounds(num_rounds)
+    check_horizon(num_rounds)
+    check_positive(scale=scale)
     return compose(
         sampling.scheduled(Partial(schedules.auer_exploration, num_rounds)),
         estimation.gain_weighted(scale),
@@ -77,11 +100,14 @@ def exp3_p_horizon(
 
     Args:
       num_rounds: T.
-      failure: delta.
+      failure: delta, the probability that the bound fails, above 0.
       scale: G.
     """
     check_probability("failure", failure)
-    scale, num_rounds = _checked(scale), _rounds(num_rounds)
+    if is_known(failure) and failure < LEAST_FAILURE:
+        raise ValueError(f"failure is {failure!r}; give a probability of {LEAST_FAILURE:g} or more")
+    check_horizon(num_rounds)
+    check_positive(scale=scale)
     return compose(
         sampling.scheduled(Partial(schedules.exp3_p_exploration, num_rounds)),
         estimation.gain_weighted(scale, Partial(schedules.exp3_p_bonus, num_rounds, failure)),
@@ -94,12 +120,16 @@ def exp3_p_horizon(
 def exp3_ix(scale: Array | float = 1.0) -> Bandit:
     """Neu, "Explore No More" (2015): Exp3-IX, any-time.
 
-    l~_t(i) = l_t(i) [i = i_t] / (p_t(i) + g_t), p_t proportional to exp(-eta_t sum_{s<t} l~_s),
-    eta_t = 2 g_t = sqrt(ln n / (n t)), over G. The regret is O(G sqrt(T n ln n)) with high
-    probability, for all levels at once (Corollary 1).
+    p_t is proportional to exp(-eta_t sum_{s<t} l~_s), l~_t(i) = l_t(i) [i = i_t] / (p_t(i) + g_t),
+    with g_t = sqrt(ln n / (n t)) / 2 and eta_t = 2 g_t / G. The regret is O(G sqrt(T n ln n)) with
+    high probability, for all levels at once (Corollary 1).
+
+    Args:
+      scale: G.
     """
+    check_positive(scale=scale)
     return _exponential_weights(
-        Partial(schedules.implicit_rate, _checked(scale)),
+        Partial(schedules.implicit_rate, scale),
         estimation.implicit_exploration(schedules.implicit_bias),
     )
 
@@ -107,12 +137,17 @@ def exp3_ix(scale: Array | float = 1.0) -> Bandit:
 def exp3_ix_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
     """Neu, "Explore No More" (2015): Exp3-IX for known T.
 
-    As `exp3_ix` with eta = 2 g = sqrt(2 ln n / (n T)), over G (Theorem 1): the regret is
-    O(G sqrt(T n ln n)) with high probability.
+    As `exp3_ix` with g = sqrt(2 ln n / (n T)) / 2 and eta = 2 g / G. The regret is
+    O(G sqrt(T n ln n)) with high probability (Theorem 1).
+
+    Args:
+      num_rounds: T.
+      scale: G.
     """
-    scale, num_rounds = _checked(scale), _rounds(num_rounds)
+    check_horizon(num_rounds)
+    check_positive(scale=scale)
     return _exponential_weights(
-        Partial(schedules.implicit_horizon_rate, num_rounds, scale),
+        Partial(schedules.exp3_horizon_rate, num_rounds, scale),
         estimation.implicit_exploration(Partial(schedules.implicit_horizon_bias, num_rounds)),
     )
 
@@ -127,8 +162,11 @@ def exp3_plus_plus(
     bound on its gap: see `sampling.gap_exploration`. The expected regret is at most
     4 G sqrt(T n ln n), and O(sum_a (ln T)^2 / gap_a) for independent losses. Here no round is set
     aside to play each arm once: an arm not played has the confidence interval [0, G].
+
+    Args:
+      alpha, beta: as in `sampling.gap_exploration`.
+      scale: G.
     """
-    scale = _checked(scale)
     return compose(
         sampling.gap_exploration(alpha, beta, scale),
         estimation.importance_weighted(),
@@ -144,16 +182,17 @@ def exp3_side_information(
     """Cesa-Bianchi and Shamir, "Bandit Regret Scaling with the Effective Loss Range" (2018).
 
     Exp3 on l_t - m_t, m_t side information with |l_t(i) - m_t| <= spread for all i:
-    l~_t(i) = (l_t(i) - m_t) [i = i_t] / p'_t(i) + m_t. The idea is theirs; the constants are set
+    l~_t(i) = (l_t(i) - m_t) [i = i_t] / p'_t(i) + m_t. The idea is theirs, the constants are set
     here: g_t = min(1/2, sqrt(n ln n / t)) of uniform exploration and eta_t = g_t / (n spread), so
-    that |eta (l~ - m)| <= 1 always, which gives an expected regret of O(spread sqrt(T n ln n))
-    whatever the losses' own size.
+    that always |eta (l~ - m)| <= 1, which gives an expected regret of O(spread sqrt(T n ln n))
+    whatever the size of the losses.
 
     Args:
-      centre: m, a number, or a function of the round t = 1, 2, ... that gives m_t.
-      spread: the effective range.
+      centre: m in units of loss, a number, or a function of the round t = 1, 2, ... (a float [])
+        that returns m_t [].
+      spread: the effective range, in units of loss.
     """
-    check_number("spread", spread, positive=True)
+    check_positive(spread=spread)
     return compose(
         sampling.scheduled(schedules.side_information_exploration),
         estimation.centred(centre),
@@ -172,12 +211,18 @@ def poly_inf_horizon(
     as published, and the expected regret is at most 2 G sqrt(2 n T). For other q > 1, with
     c = 1 - 1/q, eta = sqrt(2 (1/c - 1) n^(1 - 2c) / T) / G, the minimiser here of
     n^(1 - c) / (c eta) + eta T n^c / (2 (1 - c)), which agrees at q = 2.
+
+    Args:
+      num_rounds: T.
+      q: the power, above 1.
+      scale: G.
     """
-    check_number("q", q, positive=True)
-    if not isinstance(q, Array) and q <= 1:
-        raise ValueError(f"q is {q}; the power of INF is above 1")
+    check_horizon(num_rounds)
+    check_positive(q=q, scale=scale)
+    if is_known(q) and not 1 < q <= 2**23:
+        raise ValueError(f"q is {q!r}; the power of INF is above 1, and at most 2^23 in float32")
     power = 1 - 1 / q
-    rate = Partial(schedules.inf_horizon_rate, power, _rounds(num_rounds), _checked(scale))
+    rate = Partial(schedules.inf_horizon_rate, power, num_rounds, scale)
     return compose(
         sampling.as_played(),
         estimation.importance_weighted(),
@@ -188,29 +233,34 @@ def poly_inf_horizon(
 def tsallis_inf(power: Array | float = 0.5, scale: Array | float = 1.0) -> Bandit:
     """Zimmert and Seldin, "Tsallis-INF" (2021), with importance weighting.
 
-    w_i = 4 (eta_t (L~_i - x))^(-2), sum(w) = 1, eta_t = 2 / sqrt(t), over G. The expected regret
-    is at most 4 G sqrt(n T) + 1, and logarithmic for stochastic losses with a gap (Theorem 1). For
+    w_i = 4 (eta_t (L~_i - x))^(-2), sum(w) = 1, eta_t = 2 / (G sqrt(t)). The expected regret is at
+    most 4 G sqrt(n T) + 1, and logarithmic for stochastic losses with a gap (Theorem 1). For
     powers other than 1/2 the regulariser is -sum(x^c) with rate
     sqrt(c (1 - c) n^(1 - 2c) / t) / G, chosen here to agree at 1/2.
+
+    Args:
+      power: c, between 0 and 1.
+      scale: G.
     """
+    check_positive(power=power, scale=scale)
     return compose(
         sampling.as_played(),
         estimation.importance_weighted(),
-        full_information.ftrl_by_arms(
-            tsallis_of(power), Partial(schedules.inf_rate, power, _checked(scale))
-        ),
+        full_information.ftrl_by_arms(tsallis_of(power), Partial(schedules.inf_rate, power, scale)),
     )
 
 
 def tsallis_inf_rv(scale: Array | float = 1.0) -> Bandit:
     """Zimmert and Seldin, "Tsallis-INF" (2021), with reduced variance.
 
-    As `tsallis_inf` with eta_t = 4 / sqrt(t), over G, and
+    As `tsallis_inf` with eta_t = 4 / (G sqrt(t)) and
     l~_t(i) = (l_t(i) - B_t(i)) [i = i_t] / w_t(i) + B_t(i) for every arm i,
-    B_t(i) = (G/2) [w_t(i) >= eta_t^2]. The expected regret is at most
+    B_t(i) = (G/2) [w_t(i) >= 16 / t]. The expected regret is at most
     2 G sqrt(n T) + O(n ln T) (Theorem 1).
+
+    Args:
+      scale: G.
     """
-    scale = _checked(scale)
     return compose(
         sampling.as_played(),
         estimation.reduced_variance(schedules.reduced_variance_threshold, scale),
@@ -226,13 +276,3 @@ def _exponential_weights(rate, estimator=None) -> Bandit:
         estimation.importance_weighted() if estimator is None else estimator,
         full_information.ftrl_by_arms(potentials.negative_entropy(), rate),
     )
-
-
-def _checked(scale: Array | float) -> Array | float:
-    check_number("scale", scale, positive=True)
-    return scale
-
-
-def _rounds(num_rounds: Array | float) -> Array | float:
-    check_number("num_rounds", num_rounds, positive=True)
-    return num_rounds

@@ -1,4 +1,4 @@
-"""Strategies that are told nothing about the size of the losses.
+"""Strategies that know nothing about the size of the losses.
 
 Left out, as only abstracts were at hand: UMAB-NN, UMAB-G, SCB, SFBanker, SFD-TINF, SFD-LBINF.
 """
@@ -9,11 +9,12 @@ from typing import Literal
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax import estimation, full_information, potentials, sampling, schedules
+from sfmab_jax import estimation, full_information, potentials, sampling
 from sfmab_jax.base import Bandit
-from sfmab_jax.checks import check_number, check_probability
+from sfmab_jax.checks import check_number, check_positive, check_probability
 from sfmab_jax.compose import compose
-from sfmab_jax.potentials.square_root import square_root
+from sfmab_jax.potentials.tsallis import square_root
+from sfmab_jax.strategies import schedules
 
 __all__ = [
     "ahb",
@@ -38,8 +39,8 @@ def scale_free(
 
     Args:
       exploration: "adaptive" (option 2) or "decaying" (option 1).
-      alpha: of the learning rate alpha / (beta + sum of mixability gaps); None means n.
-      beta: likewise, in units of loss.
+      alpha: of the learning rate alpha / (beta + sum of mixability gaps), positive; None for n.
+      beta: of the same, positive, in units of loss.
 
     >>> bandit = scale_free("decaying")
     >>> state = bandit.init(4)
@@ -49,7 +50,7 @@ def scale_free(
     schemes = {"adaptive": sampling.adaptive, "decaying": sampling.decaying}
     if not isinstance(exploration, str) or exploration not in schemes:
         raise ValueError(f"exploration is {exploration!r}; choose 'adaptive' or 'decaying'")
-    check_number("beta", beta, positive=True)
+    check_positive(beta=beta)
     return compose(
         schemes[exploration](),
         estimation.importance_weighted(),
@@ -60,23 +61,21 @@ def scale_free(
 def ahb(decay: Array | float = 0.5) -> Bandit:
     """Hadiji and Stoltz, "Adaptation to the Range in K-Armed Bandits" (2023): AHB.
 
-    AdaHedge for bandits with extra exploration. Each arm is played once; C is the mean of those n
+    AdaHedge for bandits with extra exploration. Each arm is played once; C is the mean of these n
     losses. From round n + 1 on, l~_t(i) = (l_t(i) - C) [i = i_t] / p'_t(i), p'_t =
     (1 - g_t) q_t + g_t / n with q_t proportional to exp(-eta L~), eta = ln n / sum_s M_s (infinite
     at first), the gaps M taken at q, and g_t = min(1/2, sqrt(5 (1 - a) n ln n) / t^a).
 
     The play is exactly invariant under shifts and positive factors of all losses. For a = 1/2 the
-    expected regret is O((M - m) sqrt(n T ln n)) for losses in an unknown range [m, M]. Constants
-    as in the paper; the code its authors published has others, see `ahb_published_code`.
+    expected regret is O((M - m) sqrt(n T ln n)) for losses in an unknown range [m, M]. The
+    constants are the paper's; the authors' code has others, see `ahb_published_code`.
 
     Args:
       decay: a, between 0 and 1.
     """
     check_probability("decay", decay)
     return compose(
-        sampling.each_arm_first(
-            sampling.scheduled(Partial(schedules.ahb_exploration, decay)),
-        ),
+        sampling.each_arm_first(sampling.scheduled(Partial(schedules.ahb_exploration, decay))),
         estimation.centred_on_mean(),
         full_information.ada_ftrl(potentials.negative_entropy(), math.log, beta=0.0),
     )
@@ -86,9 +85,9 @@ def ahb_published_code() -> Bandit:
     """Hadiji and Stoltz's published code for AHB (2020), which differs from their paper.
 
     As `ahb`, but C is the smallest of the first n - 1 losses (the largest payoff), round n is
-    already an ordinary observation, though of a given arm, and g_t = min(1/2,
-    sqrt(10 n ln n / (t - 1))). An earlier version of the code took the mean of n losses. The bound
-    has the same order.
+    already an ordinary observation, though its arm is not drawn, and g_t =
+    min(1/2, sqrt(10 n ln n / (t - 1))). An earlier version of the code took the mean of n losses.
+    The bound has the same order.
     """
     return compose(
         sampling.each_arm_first(sampling.scheduled(schedules.ahb_code_exploration)),
@@ -100,18 +99,19 @@ def ahb_published_code() -> Bandit:
 def bandit_ada_ftrl_tsallis(lowest: Array | float = 0.0) -> Bandit:
     """Hadiji and Stoltz's published code (2020): AdaFTRL-Tsallis on importance-weighted losses.
 
-    With Psi = -2 sum(sqrt(x)): eta_t = (2 sqrt(n) - 2) / sum_{s<=t} M_s(eta_{s-1}), infinite at
-    first, M the exact mixability gap; p_{t+1} = argmin Psi(q) + eta_t L~.q, no exploration. For
-    losses of unknown scale above a known lowest value; the expected regret is of order
-    max(l) sqrt(n T) there, up to constants that the code does not give.
+    With Psi = -2 sum(sqrt(x)), twice the regulariser here: p_{t+1} = argmin Psi(q) + eta_t L~.q,
+    eta_t = (2 sqrt(n) - 2) / sum_{s<=t} M_s(eta_{s-1}), infinite at first, M the exact mixability
+    gap; no exploration. For losses of unknown scale above a known lowest value, where the expected
+    regret is of order max(l) sqrt(n T), up to constants that the code does not give.
 
     Args:
-      lowest: the smallest loss possible; l - lowest is importance weighted.
+      lowest: the smallest loss possible, in units of loss; l - lowest is importance weighted.
     """
+    check_number("lowest", lowest)
     return compose(
         sampling.as_played(),
         estimation.centred(lowest),
-        full_information.ada_ftrl(square_root(), _root_less_one, beta=0.0),
+        full_information.ada_ftrl(square_root(), schedules.square_root_range, beta=0.0),
     )
 
 
@@ -125,11 +125,9 @@ def bandit_ada_ftrl_tsallis_proxy() -> Bandit:
         sampling.as_played(),
         estimation.importance_weighted(),
         full_information.ada_ftrl(
-            square_root(), _root_less_one, beta=0.0, gap=full_information.proxy_gap
+            square_root(),
+            schedules.square_root_range,
+            beta=0.0,
+            gap=full_information.proxy_gap,
         ),
     )
-
-
-def _root_less_one(num_arms: int) -> float:
-    """Half of 2 sqrt(n) - 2: Psi is twice the regulariser here, so eta is halved."""
-    return math.sqrt(num_arms) - 1

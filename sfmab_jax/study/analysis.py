@@ -1,6 +1,6 @@
-"""What a study says: final regrets, paired differences, growth and bounds, as rows of tables.
+"""The findings of a study: final regrets, paired differences, growth and bounds.
 
-Every row is a NamedTuple, so that a table, a CSV file and a test read the same names.
+They are rows of tables, each a NamedTuple, so that a report and a CSV file have the same names.
 """
 
 import itertools
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfmab_jax.results import Result
-from sfmab_jax.study import inference
-from sfmab_jax.study.loaded import Played, Study
+from sfmab_jax.results import statistics
+from sfmab_jax.results.result import Result
+from sfmab_jax.study.study import CellResult, Study
 from sfmab_jax.theory import bounds
 from sfmab_jax.theory.guarantees import exploration_of
 
@@ -19,21 +19,24 @@ __all__ = [
     "DifferenceRow",
     "GrowthRow",
     "SummaryRow",
-    "bound",
-    "differences",
-    "growth",
-    "summary",
-    "wins",
+    "compare_pairs",
+    "count_wins",
+    "fit_growth",
+    "proven_bound",
+    "summarize",
 ]
 
 _SIGNIFICANT = 0.05
-# Growth along the rounds is fitted over the last part of the curve, from T / 32 on.
+# Growth along the rounds is growth over the last part of the curve, from T / 32 on.
 _LAST_PART = 32
 
 
 class SummaryRow(NamedTuple):
-    """A cell at its last round. Mean and intervals are of the expected regret given the play, the
-    other columns of the realised regret of single games, all sequences together."""
+    """A cell at its last round.
+
+    Mean and intervals are of the expected regret given the play, the other columns of the realised
+    regret of single games, over all sequences.
+    """
 
     losses: str
     num_arms: int
@@ -55,54 +58,62 @@ class SummaryRow(NamedTuple):
     ratio_to_bound: float
 
 
-def summary(study: Study) -> list[SummaryRow]:
-    """A row for each cell."""
+def summarize(study: Study) -> list[SummaryRow]:
+    """Return a row for each cell."""
     rows = []
-    for played in study.cells:
-        result = played.result
-        values = inference.units(result.expected_regret[:, :, -1:])
-        normal = inference.mean_interval(values)
-        bootstrap = inference.bootstrap_mean(values)
+    for entry in study.cells:
+        result = entry.result
+        values = statistics.units(result.expected_regret[:, :, -1:])
+        student = statistics.student_interval(values)
+        bootstrap = statistics.bootstrap_t_interval(values)
         games = result.regret[:, :, -1].ravel()
         low, median, high = np.quantile(games, [0.05, 0.5, 0.95])
-        limit = bound(played)
-        at_end = np.nan if limit is None else float(limit[-1])
+        curve = proven_bound(entry)
+        bound = np.nan if curve is None else float(curve[-1])
         rows.append(
             SummaryRow(
-                *played.cell.setting,
-                strategy=played.cell.strategy,
+                *entry.cell.setting,
+                strategy=entry.cell.strategy,
                 units=len(values),
-                mean=float(normal.estimate[0]),
-                low=float(normal.low[0]),
-                high=float(normal.high[0]),
-                doubtful=inference.too_few(values[:, 0]),
+                mean=float(student.estimate[0]),
+                low=float(student.low[0]),
+                high=float(student.high[0]),
+                doubtful=statistics.too_few(values[:, 0]),
                 bootstrap_low=float(bootstrap.low[0]),
                 bootstrap_high=float(bootstrap.high[0]),
                 median=float(median),
                 quantile_05=float(low),
                 quantile_95=float(high),
-                cvar_95=float(inference.conditional_value_at_risk(games)),
-                bound=at_end,
-                ratio_to_bound=float(normal.estimate[0]) / at_end if at_end > 0 else np.nan,
+                cvar_95=float(statistics.conditional_value_at_risk(games)),
+                bound=bound,
+                ratio_to_bound=float(student.estimate[0]) / bound if bound > 0 else np.nan,
             )
         )
     return rows
 
 
-def bound(played: Played) -> np.ndarray | None:
-    """A proven bound on the expected regret at the checkpoints [C]; None where none is known.
+def proven_bound(entry: CellResult) -> np.ndarray | None:
+    """Return a proven bound on the expected regret at the checkpoints [C]; None if none is known.
 
     Theorem 1 of the paper, corrected reading, for Algorithm 1 with the paper's parameters; over
     several sequences the mean of their bounds.
     """
-    option = exploration_of(replace(played.result, bandit=played.cell.bandit()))
+    cell = entry.cell
+    try:
+        bandit = cell.bandit()
+    except Exception as error:  # a manifest that was changed, or is of another version
+        raise ValueError(
+            f"{cell.label}: the manifest's {cell.strategy_name} with {cell.strategy_parameters} is "
+            f"no strategy ({error}); run the study again, which writes the manifest anew"
+        ) from None
+    option = exploration_of(replace(entry.result, bandit=bandit))
     if option is None:
         return None
-    return bounds.scale_free(played.result.norms, option).corrected.mean(axis=0)
+    return bounds.scale_free(entry.result.norms, option).corrected.mean(axis=0)
 
 
 class DifferenceRow(NamedTuple):
-    """Final expected regret of ``strategy`` less that of ``other``, on the same random numbers."""
+    """Final expected regret of ``strategy`` minus that of ``other``, on common random numbers."""
 
     losses: str
     num_arms: int
@@ -118,31 +129,31 @@ class DifferenceRow(NamedTuple):
     adjusted_p_value: float  # Holm, over all rows of the study
 
 
-def differences(study: Study) -> list[DifferenceRow]:
-    """A row for each pair of strategies on each setting."""
+def compare_pairs(study: Study) -> list[DifferenceRow]:
+    """Return a row for each pair of strategies on each setting."""
     rows = []
     for setting in study.settings:
         for (one, a), (other, b) in itertools.combinations(study.on(setting).items(), 2):
-            values = _paired(a, b)
-            estimate, low, high = (float(x[0]) for x in inference.mean_interval(values))
-            p = inference.paired_p_value(values[:, 0])
+            values = _pair_units(a, b)
+            estimate, low, high = (float(x[0]) for x in statistics.student_interval(values))
+            p = statistics.paired_p_value(values[:, 0])
             row = (*setting, one, other, len(values), estimate, low, high, p, np.nan)
             rows.append(DifferenceRow(*row))
     known = [number for number, row in enumerate(rows) if np.isfinite(row.p_value)]
-    adjusted = inference.holm(np.array([rows[number].p_value for number in known]))
+    adjusted = statistics.holm(np.array([rows[number].p_value for number in known]))
     for number, p in zip(known, adjusted):
         rows[number] = rows[number]._replace(adjusted_p_value=float(p))
     return rows
 
 
-def _paired(a: Result, b: Result) -> np.ndarray:
-    """Units [U, 1] of the differences, over the seeds that both have."""
+def _pair_units(a: Result, b: Result) -> np.ndarray:
+    """Return the units [U, 1] of the differences, over the seeds that both have."""
     seeds = min(a.expected_regret.shape[1], b.expected_regret.shape[1])
-    return inference.units(a.expected_regret[:, :seeds, -1:] - b.expected_regret[:, :seeds, -1:])
+    return statistics.units(a.expected_regret[:, :seeds, -1:] - b.expected_regret[:, :seeds, -1:])
 
 
-def wins(study: Study, rows: list[DifferenceRow]) -> np.ndarray:
-    """[i, j]: on how many settings strategy i has surely less regret than j, after Holm."""
+def count_wins(study: Study, rows: list[DifferenceRow]) -> np.ndarray:
+    """Return on how many settings strategy i has significantly less regret than j: [i, j]."""
     place = {label: number for number, label in enumerate(study.strategies)}
     counts = np.zeros((len(place), len(place)), int)
     for row in rows:
@@ -153,7 +164,7 @@ def wins(study: Study, rows: list[DifferenceRow]) -> np.ndarray:
 
 
 class GrowthRow(NamedTuple):
-    """regret ~ variable^exponent for one strategy, all else in ``fixed`` as it is."""
+    """regret ~ variable^exponent for one strategy, with all else ``fixed``."""
 
     strategy: str
     variable: str  # "round", "T", "n" or "scale"
@@ -164,38 +175,47 @@ class GrowthRow(NamedTuple):
     high: float
 
 
-def growth(study: Study) -> list[GrowthRow]:
-    """Along the rounds of each cell at its largest T, and along each grid of two or more."""
+def fit_growth(study: Study) -> list[GrowthRow]:
+    """Fit growth along the rounds of the cells with the largest T, and along each grid."""
     rows = []
-    for played in study.cells:
-        cell, result = played.cell, played.result
-        if cell.num_rounds == max(p.cell.num_rounds for p in study.cells):
+    for entry in study.cells:
+        cell, result = entry.cell, entry.result
+        if cell.num_rounds == max(e.cell.num_rounds for e in study.cells):
             late = result.rounds * _LAST_PART >= cell.num_rounds
-            values = inference.units(result.expected_regret[:, :, late])
-            fitted = inference.growth_exponent(result.rounds[late], values)
+            values = statistics.units(result.expected_regret[:, :, late])
+            growth = statistics.growth_exponent(result.rounds[late], values)
             fixed = f"{cell.losses}, n = {cell.num_arms}, scale = {cell.scale:g}"
-            rows.append(GrowthRow(cell.strategy, "round", fixed, int(late.sum()), *fitted))
+            rows.append(GrowthRow(cell.strategy, "round", fixed, int(late.sum()), *growth))
     names = {1: "n", 2: "T", 3: "scale"}
     for axis, variable in names.items():
-        lines: dict[tuple, list[Played]] = {}
-        for played in study.cells:
-            rest = tuple(v for k, v in enumerate(played.cell.setting) if k != axis)
-            lines.setdefault((played.cell.strategy, rest), []).append(played)
+        lines: dict[tuple, list[CellResult]] = {}
+        for entry in study.cells:
+            rest = tuple(v for k, v in enumerate(entry.cell.setting) if k != axis)
+            lines.setdefault((entry.cell.strategy, rest), []).append(entry)
         for (strategy, rest), line in lines.items():
             if len(line) > 1:
-                rows.append(_along(strategy, variable, axis, rest, line))
+                rows.append(_fit_along_grid(strategy, variable, axis, rest, line))
     return rows
 
 
-def _along(strategy: str, variable: str, axis: int, rest: tuple, line: list[Played]) -> GrowthRow:
-    """The growth of final regrets along a grid."""
-    line = sorted(line, key=lambda played: played.cell.setting[axis])
-    x = np.array([played.cell.setting[axis] for played in line], np.float64)
-    seeds = min(played.result.regret.shape[1] for played in line)
-    final = [inference.units(p.result.expected_regret[:, :seeds, -1:])[:, 0] for p in line]
+def _fit_along_grid(
+    strategy: str, variable: str, axis: int, rest: tuple, line: list[CellResult]
+) -> GrowthRow:
+    """Fit the growth of final regrets along one axis of `Cell.setting`.
+
+    Args:
+      strategy, variable: labels of the row.
+      axis: place of the variable in the setting.
+      rest: the setting without it.
+      line: the cells of the strategy with that rest.
+    """
+    line = sorted(line, key=lambda entry: entry.cell.setting[axis])
+    x = np.array([entry.cell.setting[axis] for entry in line], np.float64)
+    seeds = min(entry.result.regret.shape[1] for entry in line)
+    final = [statistics.units(e.result.expected_regret[:, :seeds, -1:])[:, 0] for e in line]
     names = [name for k, name in enumerate(("", "n = ", "T = ", "scale = ")) if k != axis]
     fixed = ", ".join(
         f"{name}{value:g}" if name else str(value) for name, value in zip(names, rest)
     )
-    fitted = inference.growth_exponent(x, np.stack(final, axis=1))
-    return GrowthRow(strategy, variable, fixed, len(x), *fitted)
+    growth = statistics.growth_exponent(x, np.stack(final, axis=1))
+    return GrowthRow(strategy, variable, fixed, len(x), *growth)

@@ -1,45 +1,48 @@
-"""How fast this machine is: some rounds of every strategy of a study, timed."""
+"""How fast this machine is: time some rounds of every strategy of a study."""
 
 import time
 from collections.abc import Callable, Sequence
 
 import jax
 
-from sfmab_jax.rounds import block_width
+from sfmab_jax.engine.layout import chunk_rounds_for, cpu_games_per_call
 from sfmab_jax.simulate import simulate
-from sfmab_jax.sizes import chunk_rounds_for
-from sfmab_jax.study.blocks import vector_work
+from sfmab_jax.study.blocks import call_work
+from sfmab_jax.study.cells import Cell
 from sfmab_jax.study.cost import Machine, num_checkpoints
-from sfmab_jax.study.plan import Cell
 
-__all__ = ["measured"]
+__all__ = ["measure_speed"]
 
-_SECONDS = 1.0  # to be timed, about
+_SECONDS = 1.0  # that the timed rounds take, about
 
 
-def measured(machine: Machine, cells: Sequence[Cell], say: Callable[[str], None]) -> Machine:
-    """The machine with the speed of each strategy, and the time of a compilation and a call.
+def measure_speed(machine: Machine, cells: Sequence[Cell], say: Callable[[str], None]) -> Machine:
+    """Return the machine with the speed of each strategy and the time of a compilation and a block.
 
-    Of each strategy the cell with the most work is played for some rounds, in as many vectors as
-    a device plays at a time. With other numbers of arms the speed is in proportion, as
-    `Block.work` has it.
+    Of each strategy the cell with the most work is played for some rounds, in as many calls as a
+    device plays at a time. For other numbers of arms the speed is scaled as in `Block.work`.
+
+    Args:
+      machine: what is known of this machine.
+      cells: the cells of a study.
+      say: told in a line how long the rounds of each strategy took.
     """
-    chosen: dict[str, Cell] = {}
+    largest: dict[str, Cell] = {}
     for cell in sorted(cells, key=lambda cell: cell.num_arms * cell.num_rounds):
-        chosen[cell.strategy_name] = cell
+        largest[cell.strategy_name] = cell
     speeds, compilations, overheads = {}, [], []
-    for name, cell in chosen.items():
+    for name, cell in largest.items():
         chunk = min(cell.num_rounds, _chunk(cell))
-        first, again = _timed(cell, machine, chunk), _timed(cell, machine, chunk)
+        first, again = (_time_rounds(cell, machine, chunk) for _ in range(2))
         compilations.append(max(0.0, first - again))
         many = min(cell.num_rounds, chunk * max(1, int(_SECONDS / again)))
         few = max(1, many // 4)
         # The better of two, by turns: other work on the machine can only add.
-        timed = [(_timed(cell, machine, many), _timed(cell, machine, few)) for _ in range(2)]
-        long, short = (min(times) for times in zip(*timed))
+        times = [[_time_rounds(cell, machine, rounds) for rounds in (many, few)] for _ in range(2)]
+        long, short = map(min, zip(*times))
         per_round = max((long - short) / max(many - few, 1), 0.5 * long / many)
         overheads.append(max(0.0, long - per_round * many))
-        speeds[name] = machine.vectors * vector_work(cell) / per_round
+        speeds[name] = machine.vectors * call_work(cell) / per_round
         say(f"{name}: {many:,} rounds of {cell.num_arms} arms took {long:.2f} seconds")
     return machine._replace(
         speed=sum(speeds.values()) / len(speeds),
@@ -50,9 +53,8 @@ def measured(machine: Machine, cells: Sequence[Cell], say: Callable[[str], None]
     )
 
 
-def _timed(cell: Cell, machine: Machine, num_rounds: int) -> float:
-    """Seconds for some rounds."""
-    games = machine.vectors * block_width(cell.num_arms)
+def _time_rounds(cell: Cell, machine: Machine, num_rounds: int) -> float:
+    games = machine.vectors * cpu_games_per_call(cell.num_arms)
     start = time.perf_counter()
     simulate(
         cell.bandit(),

@@ -1,20 +1,21 @@
-"""Study files: TOML text to a checked `StudyFile`.
+"""Study files: read TOML text into a checked `StudyFile`.
 
     title = "Both options of the paper"
     rounds = 10000               # a list makes a grid: rounds = [1000, 10000]
     arms = 10                    # likewise
     seeds = 256
-    [strategies.adaptive]        # a label of one's own
+    [strategies.adaptive]        # a label of your own
     strategy = "scale_free"      # from `sfmab list strategies`; by default the label
     beta = [0.1, 1.0]            # a parameter; a list makes a grid
     [losses.dense]
     family = "uniform"           # from `sfmab list losses`; by default the label
     scale = [1e-6, 1, 1e6]
 
-Nothing is built or played here: see `plan`.
+Nothing is built or played here: see `cells`.
 """
 
 import itertools
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -24,7 +25,7 @@ from typing import Any
 
 from sfmab_jax.losses import LOSSES
 from sfmab_jax.strategies import STRATEGIES
-from sfmab_jax.study.parameters import checked_parameter, fail, nearest, signature_of
+from sfmab_jax.study.parameters import check_parameter, fail, parameters_of, suggest
 from sfmab_jax.study.settings import QUICK, SETTINGS
 
 __all__ = ["EXAMPLES", "Choice", "StudyFile", "find_study", "parse_study", "read_study"]
@@ -33,13 +34,13 @@ EXAMPLES = Path(__file__).parent / "examples"
 MOST_CELLS = 10_000
 _LARGEST_FILE = 2**20
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.+()=-]{0,39}")
-# Filled in from the cell, so a study file gives them elsewhere.
+# Parameters that come from the cell, not from the tables of strategies and losses.
 _FROM_CELL = ("num_arms",)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A strategy or a loss family with values for its parameters, one for each member of a grid."""
+    """A strategy or a loss family with a grid of values for its parameters."""
 
     label: str
     name: str
@@ -47,14 +48,11 @@ class Choice:
 
     @property
     def size(self) -> int:
-        """How many members the grid has."""
-        size = 1
-        for values in self.grid.values():
-            size *= len(values)
-        return size
+        """Number of members of the grid."""
+        return math.prod(map(len, self.grid.values()))
 
     def members(self) -> list[dict[str, Any]]:
-        """The parameters of each member of the grid."""
+        """Return the parameters of each member of the grid."""
         return [dict(zip(self.grid, values)) for values in itertools.product(*self.grid.values())]
 
 
@@ -81,18 +79,23 @@ class StudyFile:
 
 
 def find_study(name: str) -> Path:
-    """A study file by its path, or one of the ready studies by its name."""
+    """Return the path of a study file, or of a ready study by its name."""
     path = Path(name)
     ready = {example.stem: example for example in sorted(EXAMPLES.glob("*.toml"))}
     if path.exists():
         return path
     if name in ready:
         return ready[name]
-    raise ValueError(f"{name}: there is no such file, and no ready study; {nearest(name, ready)}")
+    raise ValueError(f"{name}: there is no such file, and no ready study; {suggest(name, ready)}")
 
 
 def read_study(name: str, quick: bool = False) -> StudyFile:
-    """Reads and checks a study file, or a ready study by its name."""
+    """Read and check a study file, or a ready study by its name.
+
+    Args:
+      name: a path, or the name of a ready study.
+      quick: whether to read its quick form.
+    """
     path = find_study(name)
     try:
         with open(path, "rb") as file:
@@ -106,7 +109,7 @@ def read_study(name: str, quick: bool = False) -> StudyFile:
 
 
 def parse_study(text: str, source: str, quick: bool = False) -> StudyFile:
-    """`StudyFile` from TOML text; ``source`` names the file in messages."""
+    """Return the study in TOML text; ``source`` names the file in messages."""
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -124,24 +127,24 @@ def parse_study(text: str, source: str, quick: bool = False) -> StudyFile:
         key: check(source, key, table[key]) if key in table else default
         for key, (check, default) in SETTINGS.items()
     }
-    strategies = _choices(source, "strategies", "strategy", table, STRATEGIES)
-    losses = _choices(source, "losses", "family", table, LOSSES)
+    strategies = _read_choices(source, "strategies", "strategy", table, STRATEGIES)
+    losses = _read_choices(source, "losses", "family", table, LOSSES)
     study = StudyFile(source, text, strategies=strategies, losses=losses, quick=quick, **settings)
     _check_size(study)
     return study
 
 
 def _quick_defaults(table: dict[str, Any]) -> dict[str, Any]:
-    """A quick form for a file without [quick]: the same cells, 32 seeds, 500 rounds at most."""
+    """Return the quick form of a file without [quick]: at most 32 seeds and 500 rounds."""
     most = {"seeds": 32, "rounds": 500}
-    given = {key: table.get(key, limit) for key, limit in most.items()}
-    return {key: min(n, most[key]) if type(n) is int else n for key, n in given.items()}
+    values = {key: table.get(key, limit) for key, limit in most.items()}
+    return {key: min(n, most[key]) if type(n) is int else n for key, n in values.items()}
 
 
 def _check_keys(source: str, prefix: str, table: Mapping[str, Any], known) -> None:
     for key, value in table.items():
         if key not in known:
-            fail(source, f"{prefix}{key}", value, f"unknown key; {nearest(key, known)}")
+            fail(source, f"{prefix}{key}", value, f"unknown key; {suggest(key, known)}")
 
 
 def _check_size(study: StudyFile) -> None:
@@ -151,15 +154,23 @@ def _check_size(study: StudyFile) -> None:
         raise ValueError(f"{study.source}: the grids make {cells} cells; {MOST_CELLS} at most")
 
 
-def _choices(
+def _read_choices(
     source: str, section: str, name_key: str, table: dict[str, Any], known: dict[str, Callable]
 ) -> tuple[Choice, ...]:
-    """The members of [strategies] or [losses]."""
-    members = table.get(section, {})
-    if not isinstance(members, dict) or not members:
-        fail(source, section, members, f"give at least one table, [{section}.name]")
-    chosen = []
-    for label, parameters in members.items():
+    """Return the strategies or loss families of a study file.
+
+    Args:
+      source: the file, for messages.
+      section: "strategies" or "losses".
+      name_key: the key with the name in ``known``, if that is not the label.
+      table: the whole file.
+      known: factories by name.
+    """
+    tables = table.get(section, {})
+    if not isinstance(tables, dict) or not tables:
+        fail(source, section, tables, f"give at least one table, [{section}.name]")
+    choices = []
+    for label, parameters in tables.items():
         key = f"{section}.{label}"
         if not _LABEL.fullmatch(label):
             fail(source, section, label, "a label has up to 40 letters, digits or _ . + - ( ) =")
@@ -167,21 +178,21 @@ def _choices(
             fail(source, key, parameters, f"give a table, [{key}]")
         name = parameters.get(name_key, label)
         if not isinstance(name, str) or name not in known:
-            fail(source, f"{key}.{name_key}", name, f"unknown; {nearest(str(name), known)}")
-        given = {k: v for k, v in parameters.items() if k != name_key}
-        grid = _grid(source, key, given, known[name], section == "strategies", name_key)
-        chosen.append(Choice(label, name, grid))
-    return tuple(chosen)
+            fail(source, f"{key}.{name_key}", name, f"unknown; {suggest(str(name), known)}")
+        values = {k: v for k, v in parameters.items() if k != name_key}
+        grid = _read_grid(source, key, values, known[name], section == "strategies", name_key)
+        choices.append(Choice(label, name, grid))
+    return tuple(choices)
 
 
-def _grid(
-    source: str, key: str, given: dict, factory: Callable, is_strategy: bool, name_key: str
+def _read_grid(
+    source: str, key: str, parameters: dict, factory: Callable, is_strategy: bool, name_key: str
 ) -> dict[str, tuple[Any, ...]]:
-    """The values of each parameter; a list is a grid, references start with @."""
-    known = {k: p for k, p in signature_of(factory).items() if k not in _FROM_CELL}
-    _check_keys(source, f"{key}.", given, (*known, name_key))
+    """Return the values of each parameter; a list is a grid, references start with @."""
+    known = {k: p for k, p in parameters_of(factory).items() if k not in _FROM_CELL}
+    _check_keys(source, f"{key}.", parameters, (*known, name_key))
     grid = {}
-    for name, value in given.items():
+    for name, value in parameters.items():
         place = f"{key}.{name}"
         values = value if isinstance(value, list) else [value]
         if not values:
@@ -189,7 +200,7 @@ def _grid(
         checked = [
             member
             if is_strategy and isinstance(member, str) and member.startswith("@")
-            else checked_parameter(source, place, member, known[name].annotation)
+            else check_parameter(source, place, member, known[name].annotation)
             for member in values
         ]
         if len(set(checked)) < len(checked):

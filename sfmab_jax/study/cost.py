@@ -1,4 +1,4 @@
-"""What a study will cost on a machine: blocks, time, memory, files, and what holds it up."""
+"""What a study will cost on a machine: blocks, time, memory, files, and the bottleneck."""
 
 import math
 import os
@@ -7,22 +7,26 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from sfmab_jax.certificate import Certificate, watch
-from sfmab_jax.engine import sequences_per_vector
-from sfmab_jax.rounds import begin_block, block_width
-from sfmab_jax.sizes import chunk_rounds_for, window_rounds
-from sfmab_jax.study.blocks import CORE_SPEED, Block, blocks, span_rounds
-from sfmab_jax.study.plan import Cell
-from sfmab_jax.study.together import share_out
-from sfmab_jax.workers import num_cores
+from sfmab_jax.engine.layout import (
+    chunk_rounds_for,
+    cpu_games_per_call,
+    sequences_per_device,
+    window_rounds,
+)
+from sfmab_jax.engine.rounds import begin_group
+from sfmab_jax.engine.threads import num_cores
+from sfmab_jax.results.certificate import Certificate, observe_certificates
+from sfmab_jax.strategies import STRATEGIES
+from sfmab_jax.study.blocks import CORE_SPEED, Block, cut_into_blocks, span_rounds
+from sfmab_jax.study.cells import Cell
+from sfmab_jax.study.processes import share_out
 
 __all__ = ["Cost", "Machine", "cost_of", "num_checkpoints", "this_machine"]
 
-# Rough figures: a disk's bytes per second, the seconds to put a file on it for certain, the bytes
-# of an .npz file beside its arrays.
+# Rough figures: a disk's bytes per second, the seconds to write a file durably, the bytes of an
+# .npz file beside its arrays.
 _DISK_SPEED = 2e8
 _FILE_SECONDS = 0.01
 _FILE_BYTES = 4000
@@ -30,15 +34,15 @@ _NORMS = 6  # arrays of norms in a block
 
 
 class Machine(NamedTuple):
-    """Devices that play blocks, each its own: a process for each, as SLURM starts them."""
+    """Devices that play blocks, one process for each, as SLURM starts them."""
 
     devices: int
-    vectors: int  # of games that a device plays at a time: the cores of a CPU, otherwise 1
+    vectors: int  # calls of the engine that a device plays at a time: cores of a CPU, otherwise 1
     memory: float  # bytes of a device
-    speed: float  # work that a device does in a second, see `Block.work`
-    speeds: Mapping[str, float] = {}  # the same for strategies that have been measured
+    speed: float  # work, as in `Block.work`, that a device does in a second
+    speeds: Mapping[str, float] = {}  # the same by strategy, where measured
     compilation: float = 5.0  # seconds for a program
-    overhead: float = 0.0  # seconds for a block, whatever its rounds
+    overhead: float = 0.0  # seconds for a block beside its rounds
 
 
 class Cost(NamedTuple):
@@ -46,11 +50,11 @@ class Cost(NamedTuple):
 
     num_cells: int
     num_blocks: int
-    num_spans: int  # parts of rounds that blocks are played in; a block of one span has one
+    num_spans: int  # of all blocks; a block has at least one
     num_rounds: int  # of all games
     seconds: float
-    computing: float  # seconds of a device, if all had the same to do
-    waiting: float  # what the device with most to do takes longer
+    computing: float  # seconds of a device, if all had the same work
+    waiting: float  # seconds more of the device with the most work
     compiling: float
     writing: float
     device_memory: float  # bytes
@@ -61,7 +65,7 @@ class Cost(NamedTuple):
 
 
 def this_machine() -> Machine:
-    """What this process sees, with a rough figure for its speed."""
+    """Return the devices of this process, with a rough figure for their speed."""
     device = jax.local_devices()[0]
     if device.platform == "cpu":
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -72,50 +76,49 @@ def this_machine() -> Machine:
 
 
 def cost_of(cells: Sequence[Cell], num_seeds: int, machine: Machine) -> Cost:
-    """Rounds, blocks and files are counted; times are work divided by the machine's speed."""
-    work = [blocks(cell, num_seeds) for cell in cells]
-    every = [block for mine in work for block in mine]
-    spent = [_spent(share, machine) for share in share_out(every, machine.devices)]
-    computing, compiling = max(spent, key=sum)  # of the device that ends last
-    mean = sum(seconds for seconds, _ in spent) / machine.devices
-    # Blocks and what describes each cell, the study, the lock.
-    num_files = len(every) + len(cells) + 2
-    disk = sum(map(_disk, every))
+    """Return what cells will cost: counts are exact, times are work divided by speed."""
+    blocks = [block for cell in cells for block in cut_into_blocks(cell, num_seeds)]
+    seconds = [_device_seconds(share, machine) for share in share_out(blocks, machine.devices)]
+    computing, compiling = max(seconds, key=sum)  # of the device that ends last
+    mean = sum(computing for computing, _ in seconds) / machine.devices
+    # Blocks, a description of each cell, the manifest and the lock.
+    num_files = len(blocks) + len(cells) + 2
+    disk = sum(map(_disk, blocks))
     writing = disk / _DISK_SPEED + _FILE_SECONDS * num_files / machine.devices
-    needed = max(every, key=lambda block: _device_memory(block, machine))
+    largest = max(blocks, key=lambda block: _device_memory(block, machine))
     cost = Cost(
         num_cells=len(cells),
-        num_blocks=len(every),
-        num_spans=sum(-(-b.cell.num_rounds // span_rounds(b.cell)) for b in every),
-        num_rounds=sum(block.num_rounds for block in every),
+        num_blocks=len(blocks),
+        num_spans=sum(-(-b.cell.num_rounds // span_rounds(b.cell)) for b in blocks),
+        num_rounds=sum(block.num_rounds for block in blocks),
         seconds=computing + compiling + writing,
         computing=mean,
         waiting=computing - mean,
         compiling=compiling,
         writing=writing,
-        device_memory=_device_memory(needed, machine),
-        host_memory=3 * max(map(_disk, every)),
+        device_memory=_device_memory(largest, machine),
+        host_memory=3 * max(map(_disk, blocks)),
         num_files=num_files,
         disk=disk,
         bottleneck="",
     )
-    return cost._replace(bottleneck=_bottleneck(cost, machine, needed))
+    return cost._replace(bottleneck=_bottleneck(cost, machine, largest))
 
 
-def _bottleneck(cost: Cost, machine: Machine, needed: Block) -> str:
-    """What to change first."""
+def _bottleneck(cost: Cost, machine: Machine, largest: Block) -> str:
+    """Return what to change first, in words."""
     if cost.device_memory > machine.memory:
-        return f"memory: {needed.cell.label} does not fit on a device; take fewer arms"
+        return f"memory: {largest.cell.label} does not fit on a device; take fewer arms"
     parts = {
         "computing: more or faster devices help": cost.computing,
-        _why_waiting(cost, machine): cost.waiting,
+        _describe_waiting(cost, machine): cost.waiting,
         "compiling: fewer strategies, loss families or numbers of arms help": cost.compiling,
         "writing: fewer checkpoints, or a faster disk": cost.writing,
     }
     return max(parts, key=lambda part: parts[part])
 
 
-def _why_waiting(cost: Cost, machine: Machine) -> str:
+def _describe_waiting(cost: Cost, machine: Machine) -> str:
     if cost.num_blocks < machine.devices:
         return (
             f"too few blocks: {machine.devices - cost.num_blocks} of {machine.devices} devices "
@@ -124,11 +127,11 @@ def _why_waiting(cost: Cost, machine: Machine) -> str:
     return "uneven blocks: some devices wait for the last; fewer devices, or more seeds"
 
 
-def _spent(share: Iterable[Block], machine: Machine) -> tuple[float, float]:
-    """Seconds of computing and of compiling for the blocks of one device."""
+def _device_seconds(share: Iterable[Block], machine: Machine) -> tuple[float, float]:
+    """Return the seconds of computing and of compiling for the blocks of one device."""
     seconds, programs = 0.0, set()
     for block in share:
-        filled = machine.vectors * -(-block.vectors // machine.vectors) / block.vectors
+        filled = machine.vectors * -(-block.num_calls // machine.vectors) / block.num_calls
         speed = machine.speeds.get(block.cell.strategy_name, machine.speed)
         seconds += block.work * filled / speed + machine.overhead
         programs |= _programs(block.cell)
@@ -136,20 +139,20 @@ def _spent(share: Iterable[Block], machine: Machine) -> tuple[float, float]:
 
 
 def _programs(cell: Cell) -> set[tuple]:
-    """What is compiled for it: to play and to make losses. Other numbers need no other program."""
-    given = cell.strategy_parameters.values()
-    choices = (*map(type, given), *(value for value in given if isinstance(value, str)))
+    """Return names of the programs that play a cell and make its losses, free of its numbers."""
+    parameters = cell.strategy_parameters.values()
+    choices = (*map(type, parameters), *(value for value in parameters if isinstance(value, str)))
     shape = (cell.num_arms, cell.dtype, num_checkpoints(cell))
     return {(*shape, cell.strategy_name, *choices), (*shape, cell.family)}
 
 
 def num_checkpoints(cell: Cell) -> int:
-    given = cell.checkpoints
-    return min(given, cell.num_rounds) if isinstance(given, int) else len(given)
+    checkpoints = cell.checkpoints
+    return min(checkpoints, cell.num_rounds) if isinstance(checkpoints, int) else len(checkpoints)
 
 
 def _disk(block: Block) -> int:
-    """Bytes of a block's file: regrets and certificates of its games, norms of its losses."""
+    """Return the bytes of a block's file: regrets, certificates and norms of the losses."""
     cell = block.cell
     arrays = 2 + len(Certificate._fields) * cell.certificates
     numbers = cell.num_sequences * (arrays * block.num_seeds + _NORMS)
@@ -157,42 +160,50 @@ def _disk(block: Block) -> int:
 
 
 def _device_memory(block: Block, machine: Machine) -> float:
-    """Bytes on a device: of each vector being played the state, twice while it is made anew, the
-    losses of a chunk, which are made and then cut, and those of a window for every game where not
-    all games share them."""
+    """Return the bytes on a device.
+
+    Each call at a time has its state, twice while it is made anew; the losses of a chunk, which
+    are made and then cut; and those of a window for every game where not all games share them.
+    """
     cell = block.cell
-    name, given = cell.strategy_name, tuple(cell.strategy_parameters.items())
-    width = block_width(cell.num_arms)
+    name, parameters = cell.strategy_name, tuple(cell.strategy_parameters.items())
+    width = cpu_games_per_call(cell.num_arms)
     state = _state_bytes(
-        name, given, cell.num_arms, cell.dtype, cell.certificates, num_checkpoints(cell)
+        name, parameters, cell.num_arms, cell.dtype, cell.certificates, num_checkpoints(cell)
     )
-    sequences = sequences_per_vector(cell.num_sequences, block.num_seeds, width)
+    sequences = sequences_per_device(cell.num_sequences, block.num_seeds, width)
     rounds = chunk_rounds_for(cell.num_arms, cell.num_rounds, jax.local_devices()[0])
     size = cell.num_arms * np.dtype(cell.dtype).itemsize  # of the losses of a round
     window = window_rounds(cell.num_arms, rounds) * width * size if sequences > 1 else 0
     each = 2.0 * (state + rounds * sequences * size) + window
-    return min(machine.vectors, block.vectors) * each
+    return min(machine.vectors, block.num_calls) * each
+
+
+# Traced once for all numbers that a strategy may have, as in the engine.
+_begin_group = jax.jit(
+    begin_group, static_argnames=("num_arms", "num_games", "num_checkpoints", "dtype")
+)
 
 
 @cache
 def _state_bytes(
-    name: str, given: tuple, num_arms: int, dtype: str, certificates: bool, num_checkpoints: int
+    name: str,
+    parameters: tuple,
+    num_arms: int,
+    dtype: str,
+    certificates: bool,
+    num_checkpoints: int,
 ) -> int:
-    """Of a vector of games, as the engine would begin it; nothing is computed."""
-    from sfmab_jax.strategies import STRATEGIES
-
-    bandit = STRATEGIES[name](**dict(given))
-    block = jax.eval_shape(
-        lambda unit: begin_block(
-            bandit,
-            None,
-            watch(bandit) if certificates else None,
-            unit,
-            num_arms=num_arms,
-            width=block_width(num_arms),
-            num_checkpoints=num_checkpoints,
-            dtype=np.dtype(dtype),
-        ),
-        jnp.zeros((), dtype),
+    """Return the bytes of the games of a call as the engine begins them; nothing is computed."""
+    bandit = STRATEGIES[name](**dict(parameters))
+    games = _begin_group.eval_shape(
+        bandit,
+        None,
+        observe_certificates(bandit) if certificates else None,
+        jax.ShapeDtypeStruct((), dtype),
+        num_arms=num_arms,
+        num_games=cpu_games_per_call(num_arms),
+        num_checkpoints=num_checkpoints,
+        dtype=np.dtype(dtype),
     )
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(block))
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(games))

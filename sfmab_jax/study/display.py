@@ -1,4 +1,4 @@
-"""What a running study shows: overall and per cell, speed, time left, running mean regret."""
+"""The progress of a running study: overall and per cell, speed, time left, mean regret so far."""
 
 import sys
 import threading
@@ -10,16 +10,23 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
-from sfmab_jax.results import Result
-from sfmab_jax.study.plan import Cell
+from sfmab_jax.results.result import Result
+from sfmab_jax.study.cells import Cell
 
-__all__ = ["Display", "duration", "size"]
+__all__ = ["Display", "format_duration", "format_size"]
 
 _MOST_CELLS = 8  # shown at a time
 
 
 class Display:
-    """Bars in a terminal; elsewhere a line for each cell that is done. Fed from many threads."""
+    """Bars in a terminal, elsewhere a line for each finished cell. Safe to call from any thread.
+
+    Args:
+      cells: the cells of the study; the methods name them by their place here.
+      rounds: rounds of all games of each cell.
+      seeds: seeds of each cell.
+      show: whether to draw bars; None draws them in a terminal and lines elsewhere.
+    """
 
     def __init__(
         self, cells: Sequence[Cell], rounds: Sequence[int], seeds: Sequence[int], show: bool | None
@@ -47,7 +54,7 @@ class Display:
         )
         self._all = self._progress.add_task("all cells", total=sum(rounds), note="")
         self._tasks = [
-            self._progress.add_task(_short(cell), total=total, note="", visible=False)
+            self._progress.add_task(_short_label(cell), total=total, note="", visible=False)
             for cell, total in zip(cells, rounds)
         ]
         self._shown: list[TaskID] = []
@@ -59,15 +66,15 @@ class Display:
     def __exit__(self, *_) -> None:
         self._progress.stop()
 
-    def found(self, number: int, rounds: int) -> None:
-        """Rounds of a cell that an earlier run has played; they do not count for the speed."""
+    def skip(self, number: int, rounds: int) -> None:
+        """Count rounds of a cell that an earlier run has played, which say nothing of the speed."""
         with self._lock:
             self._left -= rounds
         self._progress.advance(self._tasks[number], rounds)
         self._progress.advance(self._all, rounds)
 
     def begin(self, number: int) -> None:
-        """A block of this cell is next."""
+        """Show a cell, of which a block is next."""
         task = self._tasks[number]
         if task not in self._shown:
             self._shown.append(task)
@@ -76,18 +83,18 @@ class Display:
             self._progress.update(self._shown.pop(0), visible=False)
 
     def advance(self, number: int, rounds: int) -> None:
-        """Rounds of this cell have been played."""
+        """Count rounds of a cell that have been played now."""
         with self._lock:
             self._played += rounds
             self._left -= rounds
             speed = self._played / (time.perf_counter() - self._start)
-            left = duration(self._left / speed)
+            left = format_duration(self._left / speed)
         note = f"{speed / 1e6:.2f} M rounds/s, {left} left"
         self._progress.advance(self._tasks[number], rounds)
         self._progress.update(self._all, advance=rounds, note=note)
 
-    def count(self, number: int, result: Result) -> None:
-        """A block of this cell is there: the mean regret of its seeds so far."""
+    def add_result(self, number: int, result: Result) -> None:
+        """Add a block to the mean regret of its cell."""
         final = result.expected_regret[:, :, -1].mean(axis=0)
         self._sums[number] += final.sum(), len(final)
         total, seeds = self._sums[number]
@@ -96,27 +103,27 @@ class Display:
         if seeds == self._seeds[number] and self._lines and self._played:
             print(f"{self._cells[number].label}: {note}", file=sys.stderr)
 
-    def wait(self, whom: str) -> None:
-        """Only other processes still play."""
-        self._progress.update(self._all, note=f"waits for {whom}")
+    def wait(self, names: str) -> None:
+        """Show that only these other processes still play."""
+        self._progress.update(self._all, note=f"waits for {names}")
 
 
-def _short(cell: Cell) -> str:
-    """A label whose beginning tells cells apart, as terminals are narrow."""
+def _short_label(cell: Cell) -> str:
+    """Return a label whose beginning tells cells apart, as terminals are narrow."""
     scale = f"{cell.scale:g}"
     return f"{cell.strategy}, {cell.losses} x {scale}, n={cell.num_arms}, T={cell.num_rounds}"
 
 
-def duration(seconds: float) -> str:
-    """About how long, for people."""
+def format_duration(seconds: float) -> str:
+    """Return a rough duration in words, as "2.5 hours"."""
     for unit, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * unit:
             return f"{seconds / unit:.1f} {name}"
     return f"{seconds:.0f} seconds"
 
 
-def size(number: float) -> str:
-    """Of so many bytes, for people."""
+def format_size(number: float) -> str:
+    """Return a number of bytes in words, as "1.5 GB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if number < 1000:
             return f"{number:.3g} {unit}"

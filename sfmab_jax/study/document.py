@@ -25,17 +25,17 @@ class Preformatted:
 
 @dataclass(frozen=True)
 class Table:
-    """Cells are ready texts. The first ``labels`` columns are words, the others numbers."""
+    """A table of texts; the first ``labels`` columns are words, the others numbers."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     labels: int
-    data: str  # file with all its figures
+    data: str  # path of the CSV file with all figures
 
 
 @dataclass(frozen=True)
 class Picture:
-    """``stem`` is the file without its ending: .svg, .png and .csv are there."""
+    """A picture in three files: ``stem`` with .svg, .png and .csv."""
 
     stem: str
     caption: str
@@ -69,8 +69,8 @@ pre { background: #f4f4f4; padding: 0.8rem; overflow-x: auto; font-size: 0.8rem;
 
 
 def to_html(title: str, parts: Sequence[Part]) -> str:
-    """One page that needs nothing else: pictures are within it, and there are no scripts."""
-    body = "\n".join(_html(part) for part in parts)
+    """Return a page that needs no other file: pictures are embedded, and there are no scripts."""
+    body = "\n".join(_part_to_html(part) for part in parts)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width">\n<title>{escape(title)}</title>\n'
@@ -79,7 +79,7 @@ def to_html(title: str, parts: Sequence[Part]) -> str:
     )
 
 
-def _html(part: Part) -> str:
+def _part_to_html(part: Part) -> str:
     if isinstance(part, Heading):
         return f"<h2>{escape(part.text)}</h2>"
     if isinstance(part, Text):
@@ -87,7 +87,7 @@ def _html(part: Part) -> str:
     if isinstance(part, Preformatted):
         return f"<pre>{escape(part.text)}</pre>"
     if isinstance(part, Table):
-        return _html_table(part)
+        return _table_to_html(part)
     source = base64.b64encode(part.svg).decode()
     links = ", ".join(
         f'<a href="{escape(part.stem)}.{kind}">{kind.upper()}</a>' for kind in ("svg", "png", "csv")
@@ -98,7 +98,7 @@ def _html(part: Part) -> str:
     )
 
 
-def _html_table(table: Table) -> str:
+def _table_to_html(table: Table) -> str:
     def row(cells: Sequence[str], tag: str) -> str:
         words = "".join(f'<{tag} class="label">{escape(c)}</{tag}>' for c in cells[: table.labels])
         numbers = "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells[table.labels :])
@@ -113,27 +113,28 @@ def _html_table(table: Table) -> str:
 
 
 def to_markdown(title: str, parts: Sequence[Part]) -> str:
-    """The same with links to the pictures."""
-    return "\n\n".join([f"# {_plain(title)}", *map(_markdown, parts)]) + "\n"
+    """Return the same as Markdown, with links to the pictures."""
+    return "\n\n".join([f"# {_escape_markdown(title)}", *map(_part_to_markdown, parts)]) + "\n"
 
 
-def _markdown(part: Part) -> str:
+def _part_to_markdown(part: Part) -> str:
     if isinstance(part, Heading):
-        return f"## {_plain(part.text)}"
+        return f"## {_escape_markdown(part.text)}"
     if isinstance(part, Text):
-        return _plain(part.text)
+        return _escape_markdown(part.text)
     if isinstance(part, Preformatted):
         return "\n".join(f"    {line}" for line in part.text.splitlines())
     if isinstance(part, Table):
         ruler = [":--"] * part.labels + ["--:"] * (len(part.columns) - part.labels)
         lines = [part.columns, ruler, *part.rows]
-        made = "\n".join(f"| {' | '.join(map(_plain, line))} |" for line in lines)
-        return f"{made}\n\n[All figures as CSV]({part.data})"
-    return f"![{_plain(part.caption)}]({part.stem}.svg)\n\n{_plain(part.caption)}"
+        table = "\n".join(f"| {' | '.join(map(_escape_markdown, line))} |" for line in lines)
+        return f"{table}\n\n[All figures as CSV]({part.data})"
+    caption = _escape_markdown(part.caption)
+    return f"![{caption}]({part.stem}.svg)\n\n{caption}"
 
 
-def _plain(text: str) -> str:
-    """On one line, without what Markdown would read as its own."""
+def _escape_markdown(text: str) -> str:
+    """Return the text on one line, with Markdown's own characters escaped."""
     line = " ".join(text.split())
     for character in "\\|<>*_`[]":
         line = line.replace(character, f"\\{character}")

@@ -1,6 +1,6 @@
 """The figures of a report, each with the data it shows.
 
-Told apart without colour: lines by dashes and markers, matrices by the numbers in them.
+They can be read without colour: lines differ in dashes and markers, matrices show their numbers.
 """
 
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from sfmab_jax.plotting import LINE_STYLES
-from sfmab_jax.study import inference
-from sfmab_jax.study.analysis import DifferenceRow, SummaryRow, bound, wins
-from sfmab_jax.study.loaded import Played, Setting, Study
+from sfmab_jax.results import statistics
+from sfmab_jax.results.plotting import LINE_STYLES, literal
+from sfmab_jax.study.analysis import DifferenceRow, SummaryRow, count_wins, proven_bound
+from sfmab_jax.study.study import CellResult, Setting, Study
 
 __all__ = ["Drawing", "draw_all"]
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MOST_COLUMNS = 3
-_MOST_BANDS = 3  # of single games, beyond which they hide each other
+_MOST_BANDS = 3  # of single games; more would hide each other
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, what it shows in words, and its data as rows under columns."""
+    """A figure with its caption and its data, as rows under columns."""
 
     name: str
     caption: str
@@ -35,29 +35,29 @@ class Drawing:
 def draw_all(
     study: Study, summaries: list[SummaryRow], comparisons: list[DifferenceRow]
 ) -> list[Drawing]:
-    """Regret curves for each n at its largest T, scale sensitivity, wins and losses."""
+    """Draw regret curves for each n at its largest T, scale sensitivity, wins and losses."""
     drawings = []
     for num_arms in dict.fromkeys(setting[1] for setting in study.settings):
         num_rounds = max(setting[2] for setting in study.settings if setting[1] == num_arms)
-        chosen = [s for s in study.settings if s[1:3] == (num_arms, num_rounds)]
+        settings = [s for s in study.settings if s[1:3] == (num_arms, num_rounds)]
         for logarithmic in (False, True):
-            drawings.append(_curves(study, chosen, logarithmic))
+            drawings.append(_draw_curves(study, settings, logarithmic))
     if len({setting[3] for setting in study.settings}) > 1:
-        drawings.append(_scale_sensitivity(study, summaries))
+        drawings.append(_draw_scale_sensitivity(study, summaries))
     if len(study.strategies) > 1:
-        drawings.append(_win_loss(study, comparisons))
+        drawings.append(_draw_wins(study, comparisons))
     return drawings
 
 
-def _style(study: Study, strategy: str) -> dict[str, Any]:
+def _line_style(study: Study, strategy: str) -> dict[str, Any]:
     number = study.strategies.index(strategy)
     marker = _MARKERS[number % len(_MARKERS)]
     shape = {"marker": marker, "markersize": 4, "markevery": (0.03 * (number % 4), 0.12)}
     return LINE_STYLES[number % len(LINE_STYLES)] | shape
 
 
-def _panels(number: int) -> tuple[Figure, list[Any]]:
-    """A figure with so many panels, three to a row."""
+def _make_panels(number: int) -> tuple[Figure, list[Any]]:
+    """Return a figure with this number of panels, three to a row, and the panels."""
     columns = min(_MOST_COLUMNS, number)
     rows = -(-number // columns)
     figure = Figure(figsize=(3.3 * columns + 0.3, 2.6 * rows + 0.6), layout="constrained")
@@ -67,39 +67,39 @@ def _panels(number: int) -> tuple[Figure, list[Any]]:
     return figure, list(panels[:number])
 
 
-def _some(settings: list[Setting]) -> list[Setting]:
-    """Of each loss family the first, the middle and the last scale."""
+def _pick_settings(settings: list[Setting]) -> list[Setting]:
+    """Return the settings with the first, the middle and the last scale of each loss family."""
     families: dict[str, list[Setting]] = {}
     for setting in sorted(settings, key=lambda setting: setting[3]):
         families.setdefault(setting[0], []).append(setting)
     return [s for f in families.values() for s in dict.fromkeys((f[0], f[len(f) // 2], f[-1]))]
 
 
-def _curves(study: Study, settings: list[Setting], logarithmic: bool) -> Drawing:
-    """Mean regret / scale against the rounds; a panel for each family and scale."""
+def _draw_curves(study: Study, settings: list[Setting], logarithmic: bool) -> Drawing:
+    """Draw mean regret / scale against the rounds; a panel for each family and scale."""
     _, num_arms, num_rounds, _ = settings[0]
-    drawn = _some(settings)
-    figure, panels = _panels(len(drawn))
+    shown = _pick_settings(settings)
+    figure, panels = _make_panels(len(shown))
     rows: list[tuple] = []
-    for played in study.cells:
-        if played.cell.setting in settings:
-            lines = _curve(played)
-            label = (*played.cell.setting, played.cell.strategy)
-            rows += [(*label, *numbers) for numbers in zip(*lines)]
-            if played.cell.setting in drawn:
-                axes = panels[drawn.index(played.cell.setting)]
-                _draw_curve(axes, study, played, lines, logarithmic)
-    for axes, (losses, _, _, scale) in zip(panels, drawn):
-        axes.set_title(f"{losses}, scale {scale:g}", fontsize=9)
-        _finish(axes, "round", "regret / scale", logarithmic)
-    _legend(figure, panels)
+    for entry in study.cells:
+        if entry.cell.setting in settings:
+            curve = _curve_data(entry)
+            labels = (*entry.cell.setting, entry.cell.strategy)
+            rows += [(*labels, *numbers) for numbers in zip(*curve)]
+            if entry.cell.setting in shown:
+                axes = panels[shown.index(entry.cell.setting)]
+                _draw_curve(axes, study, entry, curve, logarithmic)
+    for axes, (losses, _, _, scale) in zip(panels, shown):
+        axes.set_title(literal(f"{losses}, scale {scale:g}"), fontsize=9)
+        _finish_axes(axes, "round", "regret / scale", logarithmic)
+    _add_legend(figure, panels)
     kind = "log-log axes, with proven bounds where known (thin dotted)" if logarithmic else "linear"
     games = "" if logarithmic or len(study.strategies) > _MOST_BANDS else _GAMES
-    shown = "" if len(drawn) == len(settings) else "; data of all scales beside it"
+    rest = "" if len(shown) == len(settings) else "; data of all scales beside it"
     return Drawing(
         f"regret_n{num_arms}_{'loglog' if logarithmic else 'linear'}",
         f"Mean regret over the rounds, {num_arms} arms, {num_rounds} rounds, divided by the scale "
-        f"of the losses; {kind}. Bands: 95% interval of the mean{games}{shown}.",
+        f"of the losses; {kind}. Bands: 95% interval of the mean{games}{rest}.",
         figure,
         (*_SETTING, "strategy", "round", "mean", "low", "high", "game_05", "game_95", "bound"),
         rows,
@@ -110,40 +110,41 @@ _GAMES = ", and lightly the middle 90% of single games"
 _SETTING = ("losses", "num_arms", "num_rounds", "scale")
 
 
-def _curve(played: Played) -> tuple[np.ndarray, ...]:
-    """round, mean, low, high, quantiles of games, bound; each [C]."""
-    result = played.result
-    interval = inference.mean_interval(inference.units(result.expected_regret))
+def _curve_data(entry: CellResult) -> tuple[np.ndarray, ...]:
+    """Return round, mean, low, high, 5% and 95% quantiles of games, and bound; each [C]."""
+    result = entry.result
+    interval = statistics.student_interval(statistics.units(result.expected_regret))
     games = result.regret.reshape(-1, len(result.rounds))
     quantiles = np.quantile(games, [0.05, 0.95], axis=0)
-    limit = bound(played)
-    limit = np.full(len(result.rounds), np.nan) if limit is None else limit
-    return result.rounds, *interval, *quantiles, limit
+    bound = proven_bound(entry)
+    bound = np.full(len(result.rounds), np.nan) if bound is None else bound
+    return result.rounds, *interval, *quantiles, bound
 
 
-def _draw_curve(axes, study: Study, played: Played, lines, logarithmic: bool) -> None:
-    rounds, mean, low, high, worst_low, worst_high, limit = lines
-    scale, style = played.cell.scale, _style(study, played.cell.strategy)
+def _draw_curve(axes, study: Study, entry: CellResult, curve, logarithmic: bool) -> None:
+    rounds, mean, low, high, games_low, games_high, bound = curve
+    scale, style = entry.cell.scale, _line_style(study, entry.cell.strategy)
     floor = np.nanmax(np.abs(mean)) / scale * 1e-4 if logarithmic else -np.inf
 
     def band(low: np.ndarray, high: np.ndarray, alpha: float) -> None:
         edges = (np.maximum(edge / scale, floor) for edge in (low, high))
         axes.fill_between(rounds, *edges, color=style["color"], alpha=alpha, lw=0)
 
-    axes.plot(rounds, np.maximum(mean / scale, floor), label=played.cell.strategy, lw=1.4, **style)
+    label = literal(entry.cell.strategy)
+    axes.plot(rounds, np.maximum(mean / scale, floor), label=label, lw=1.4, **style)
     band(low, high, 0.3)
     if not logarithmic and len(study.strategies) <= _MOST_BANDS:
-        band(worst_low, worst_high, 0.08)
-    if logarithmic and np.isfinite(limit).any():
-        axes.plot(rounds, limit / scale, color=style["color"], linestyle=":", lw=0.9)
+        band(games_low, games_high, 0.08)
+    if logarithmic and np.isfinite(bound).any():
+        axes.plot(rounds, bound / scale, color=style["color"], linestyle=":", lw=0.9)
         axes.plot([], [], color="0.4", linestyle=":", lw=0.9, label="bound, in its colour")
 
 
-def _scale_sensitivity(study: Study, summaries: list[SummaryRow]) -> Drawing:
-    """Final regret / scale against the scale: a flat line does not mind the scale."""
+def _draw_scale_sensitivity(study: Study, summaries: list[SummaryRow]) -> Drawing:
+    """Draw final regret / scale against the scale: a flat line does not mind the scale."""
     families = list(dict.fromkeys((r.losses, r.num_arms, r.num_rounds) for r in summaries))
     families = [f for f in families if len({r.scale for r in summaries if r[:3] == f}) > 1]
-    figure, panels = _panels(len(families))
+    figure, panels = _make_panels(len(families))
     rows = []
     for axes, family in zip(panels, families):
         for strategy in study.strategies:
@@ -153,15 +154,15 @@ def _scale_sensitivity(study: Study, summaries: list[SummaryRow]) -> Drawing:
                 np.array([getattr(row, key) for row in line])
                 for key in ("scale", "mean", "low", "high")
             )
-            style = _style(study, strategy) | {"markevery": 1}
-            axes.plot(scale, mean / scale, label=strategy, lw=1.4, **style)
+            style = _line_style(study, strategy) | {"markevery": 1}
+            axes.plot(scale, mean / scale, label=literal(strategy), lw=1.4, **style)
             axes.fill_between(scale, low / scale, high / scale, color=style["color"], alpha=0.25)
             rows += [(*family, r.scale, strategy, r.mean, r.low, r.high) for r in line]
-        axes.set_title(f"{family[0]}, n = {family[1]}, T = {family[2]}", fontsize=9)
+        axes.set_title(literal(f"{family[0]}, n = {family[1]}, T = {family[2]}"), fontsize=9)
         positive = all(r.mean > 0 for r in summaries if r[:3] == family)
-        _finish(axes, "scale of the losses", "final regret / scale", positive)
+        _finish_axes(axes, "scale of the losses", "final regret / scale", positive)
         axes.set_xscale("log")
-    _legend(figure, panels)
+    _add_legend(figure, panels)
     return Drawing(
         "scale_sensitivity",
         "Final regret divided by the scale of the losses: the flatter, the less the strategy minds "
@@ -172,9 +173,9 @@ def _scale_sensitivity(study: Study, summaries: list[SummaryRow]) -> Drawing:
     )
 
 
-def _win_loss(study: Study, comparisons: list[DifferenceRow]) -> Drawing:
-    """A matrix of wins, with the numbers in it."""
-    counts = wins(study, comparisons)
+def _draw_wins(study: Study, comparisons: list[DifferenceRow]) -> Drawing:
+    """Draw a matrix of wins, with the numbers in it."""
+    counts = count_wins(study, comparisons)
     labels, size = study.strategies, len(study.strategies)
     side = 0.5 * size + 2
     figure = Figure(figsize=(side + 1, side), layout="constrained")
@@ -186,23 +187,23 @@ def _win_loss(study: Study, comparisons: list[DifferenceRow]) -> Drawing:
     axes.set_yticks(range(size), labels, fontsize=8)
     axes.set_xlabel("... than this one")
     axes.set_ylabel("this one has less regret ...")
-    of = len(study.settings)
+    num_settings = len(study.settings)
     return Drawing(
         "win_loss",
-        f"On how many of the {of} settings the row's strategy has significantly less final regret "
-        "than the column's: paired t-tests under common random numbers, 5% after Holm's "
-        "correction over all comparisons of the study.",
+        f"On how many of the {num_settings} settings the row's strategy has significantly less "
+        "final regret than the column's: paired t-tests under common random numbers, 5% after "
+        "Holm's correction over all comparisons of the study.",
         figure,
         ("strategy", "other", "wins", "settings"),
         [
-            (labels[i], labels[j], int(counts[i, j]), of)
+            (labels[i], labels[j], int(counts[i, j]), num_settings)
             for i, j in np.ndindex(counts.shape)
             if i != j
         ],
     )
 
 
-def _finish(axes, x: str, y: str, logarithmic: bool) -> None:
+def _finish_axes(axes, x: str, y: str, logarithmic: bool) -> None:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(alpha=0.3)
@@ -211,13 +212,13 @@ def _finish(axes, x: str, y: str, logarithmic: bool) -> None:
         axes.set_yscale("log")
 
 
-def _legend(figure: Figure, panels: list[Any]) -> None:
-    """One legend for all panels, above them."""
-    found: dict[str, Any] = {}
+def _add_legend(figure: Figure, panels: list[Any]) -> None:
+    """Add one legend for all panels, above them."""
+    lines: dict[str, Any] = {}
     for axes in panels:
-        found |= {k: h for h, k in zip(*axes.get_legend_handles_labels()) if k not in found}
-    found = dict(sorted(found.items(), key=lambda item: item[0].startswith("bound,")))
+        lines |= {k: h for h, k in zip(*axes.get_legend_handles_labels()) if k not in lines}
+    lines = dict(sorted(lines.items(), key=lambda item: item[0].startswith("bound,")))
     # As many columns as fit: a letter is about 0.08 inches wide.
-    widest = 0.08 * max(map(len, found)) + 0.7
+    widest = 0.08 * max(map(len, lines)) + 0.7
     columns = max(1, int(figure.get_figwidth() / widest))
-    figure.legend(found.values(), found, loc="outside upper center", ncols=columns, frameon=False)
+    figure.legend(lines.values(), lines, loc="outside upper center", ncols=columns, frameon=False)

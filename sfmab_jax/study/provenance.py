@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,16 @@ import jax
 import jaxlib
 import numpy as np
 
-import sfmab_jax
-
-__all__ = ["commit_of", "now", "platform_now", "versions_now"]
+__all__ = ["commit_of", "describe_platform", "software_versions", "timestamp"]
 
 
-def now() -> str:
+def timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def versions_now() -> dict[str, str]:
+def software_versions() -> dict[str, str]:
     return {
-        "sfmab_jax": sfmab_jax.__version__,
+        "sfmab_jax": version("sfmab-jax"),
         "jax": jax.__version__,
         "jaxlib": jaxlib.version.__version__,
         "numpy": np.__version__,
@@ -30,7 +29,7 @@ def versions_now() -> dict[str, str]:
     }
 
 
-def platform_now() -> dict[str, Any]:
+def describe_platform() -> dict[str, Any]:
     return {
         "system": platform.platform(),
         "machine": platform.machine(),
@@ -41,7 +40,7 @@ def platform_now() -> dict[str, Any]:
 
 
 def commit_of(folder: Path) -> str | None:
-    """The git commit checked out in a folder, with "+" if files were changed; None if none."""
+    """Return the git commit of a folder, with "+" if files were changed; None without git."""
     if not folder.is_dir():
         return None
     try:

@@ -12,9 +12,9 @@ from sfmab_jax.study.analysis import (
     DifferenceRow,
     GrowthRow,
     SummaryRow,
-    differences,
-    growth,
-    summary,
+    compare_pairs,
+    fit_growth,
+    summarize,
 )
 from sfmab_jax.study.document import (
     Heading,
@@ -27,8 +27,9 @@ from sfmab_jax.study.document import (
     to_markdown,
 )
 from sfmab_jax.study.figures import Drawing, draw_all
-from sfmab_jax.study.loaded import Study, load_study
+from sfmab_jax.study.folder import refuse_links
 from sfmab_jax.study.store import write_durably
+from sfmab_jax.study.study import Study, load_study
 
 __all__ = ["write_report"]
 
@@ -58,11 +59,12 @@ _GROWTH = (
 
 
 def write_report(folder: Path) -> Path:
-    """Writes DIR/report/ from what is in DIR; returns the HTML page's path."""
+    """Write the report of a study into its folder; return the path of the HTML page."""
     study = load_study(folder)
     if not study.cells:
         raise ValueError(f"{folder} has no finished block yet; run the study first")
-    summaries, comparisons, growths = summary(study), differences(study), growth(study)
+    refuse_links(folder, ("report", "report/figures", "report/tables"))
+    summaries, comparisons, growths = summarize(study), compare_pairs(study), fit_growth(study)
     target = folder / "report"
     pictures = [_write_drawing(target, d) for d in draw_all(study, summaries, comparisons)]
     tables: list[tuple[str, Sequence[Any], type]] = [
@@ -72,22 +74,22 @@ def write_report(folder: Path) -> Path:
     ]
     for name, rows, kind in tables:
         _write_csv(target / "tables" / f"{name}.csv", kind._fields, rows)  # type: ignore[attr-defined]
-    parts = _parts(study, summaries, comparisons, growths, pictures)
+    parts = _make_parts(study, summaries, comparisons, growths, pictures)
     title = study.manifest["title"]
     _write_text(target / "report.md", to_markdown(title, parts))
     _write_text(target / "index.html", to_html(title, parts))
     return target / "index.html"
 
 
-def _parts(study: Study, summaries, comparisons, growths, pictures) -> list[Part]:
+def _make_parts(study: Study, summaries, comparisons, growths, pictures) -> list[Part]:
     parts: list[Part] = []
     if study.manifest["question"]:
         parts.append(Text(study.manifest["question"]))
-    parts.append(Text(_outline(study)))
+    parts.append(Text(_describe_study(study)))
     parts += [Text(f"Not finished: {line}.") for line in study.incomplete[:20]]
-    lost = [f"{row.strategy} on {row.losses}" for row in summaries if row.mean != row.mean]
-    if lost:
-        parts.append(Text(f"Regret that is not finite, so left blank: {', '.join(lost)}."))
+    blank = [f"{row.strategy} on {row.losses}" for row in summaries if row.mean != row.mean]
+    if blank:
+        parts.append(Text(f"Regret that is not finite, so left blank: {', '.join(blank)}."))
     parts += [Heading("Figures"), *pictures]
     parts += [Heading("Final regret"), Text(_HOW_TO_READ), _summary_table(summaries)]
     if comparisons:
@@ -95,10 +97,10 @@ def _parts(study: Study, summaries, comparisons, growths, pictures) -> list[Part
         parts += [Heading("Paired differences"), Text(note), _difference_table(comparisons)]
     parts += [Heading("Growth"), Text(_GROWTH), _growth_table(growths)]
     parts += [Heading("Plan"), Preformatted(study.manifest["study"])]
-    return [*parts, Heading("Provenance"), Preformatted(_provenance(study.manifest))]
+    return [*parts, Heading("Provenance"), Preformatted(_describe_provenance(study.manifest))]
 
 
-def _outline(study: Study) -> str:
+def _describe_study(study: Study) -> str:
     manifest = study.manifest
     quick = " This is the quick form: a look at the report, not at the question." * bool(
         manifest["quick"]
@@ -110,19 +112,19 @@ def _outline(study: Study) -> str:
     )
 
 
-def _number(value: float, digits: int = 4) -> str:
+def _format_number(value: float, digits: int = 4) -> str:
     return "" if value != value else f"{value:.{digits}g}"
 
 
-def _percent(value: float) -> str:
+def _format_percent(value: float) -> str:
     return "" if value != value else f"{100 * value:.2g}%"
 
 
-def _interval(low: float, high: float) -> str:
+def _format_interval(low: float, high: float) -> str:
     return "" if low != low else f"{low:.4g} to {high:.4g}"
 
 
-def _setting(row: Any) -> tuple[str, ...]:
+def _format_setting(row: Any) -> tuple[str, ...]:
     return (row.losses, str(row.num_arms), str(row.num_rounds), f"{row.scale:g}")
 
 
@@ -135,15 +137,15 @@ def _summary_table(rows: list[SummaryRow]) -> Table:
          "of bound"),
         [
             (
-                *_setting(row),
+                *_format_setting(row),
                 row.strategy,
-                _number(row.mean) + "†" * row.doubtful,
-                _interval(row.low, row.high),
-                _number(row.median),
-                _interval(row.quantile_05, row.quantile_95),
-                _number(row.cvar_95),
-                _number(row.bound, 3),
-                _percent(row.ratio_to_bound),
+                _format_number(row.mean) + "†" * row.doubtful,
+                _format_interval(row.low, row.high),
+                _format_number(row.median),
+                _format_interval(row.quantile_05, row.quantile_95),
+                _format_number(row.cvar_95),
+                _format_number(row.bound, 3),
+                _format_percent(row.ratio_to_bound),
             )
             for row in rows
         ],
@@ -157,13 +159,13 @@ def _difference_table(rows: list[DifferenceRow]) -> Table:
         (*_SETTING, "strategy", "less", "difference", "95% interval", "p", "adjusted p"),
         [
             (
-                *_setting(row),
+                *_format_setting(row),
                 row.strategy,
                 row.other,
-                _number(row.difference),
-                _interval(row.low, row.high),
-                _number(row.p_value, 2),
-                _number(row.adjusted_p_value, 2),
+                _format_number(row.difference),
+                _format_interval(row.low, row.high),
+                _format_number(row.p_value, 2),
+                _format_number(row.adjusted_p_value, 2),
             )
             for row in rows
         ],
@@ -181,8 +183,8 @@ def _growth_table(rows: list[GrowthRow]) -> Table:
                 row.variable,
                 row.fixed,
                 str(row.points),
-                _number(row.exponent),
-                _interval(row.low, row.high),
+                _format_number(row.exponent),
+                _format_interval(row.low, row.high),
             )
             for row in rows
         ],
@@ -191,7 +193,7 @@ def _growth_table(rows: list[GrowthRow]) -> Table:
     )
 
 
-def _provenance(manifest: dict[str, Any]) -> str:
+def _describe_provenance(manifest: dict[str, Any]) -> str:
     lines = [f"study file   {manifest['source']}"]
     lines += [f"{name:<12} {version}" for name, version in manifest["versions"].items()]
     lines += [f"{name:<12} {value}" for name, value in manifest["platform"].items()]
@@ -206,19 +208,19 @@ def _provenance(manifest: dict[str, Any]) -> str:
 
 
 def _write_drawing(target: Path, drawing: Drawing) -> Picture:
-    """The figure as SVG and PNG, and its data."""
+    """Write a figure as SVG and PNG, and its data as CSV."""
     stem = f"figures/{drawing.name}"
-    made: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     # Equal data give equal files: no dates, and identifiers from a fixed salt.
     with matplotlib.rc_context({"svg.hashsalt": "sfmab"}):
         for kind, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
             buffer = io.BytesIO()
             drawing.figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
-            made[kind] = buffer.getvalue()
-    for kind, content in made.items():
+            contents[kind] = buffer.getvalue()
+    for kind, content in contents.items():
         _write_bytes(target / f"{stem}.{kind}", content)
     _write_csv(target / f"{stem}.csv", drawing.columns, drawing.rows)
-    return Picture(stem, drawing.caption, made["svg"])
+    return Picture(stem, drawing.caption, contents["svg"])
 
 
 def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

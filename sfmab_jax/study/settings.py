@@ -1,10 +1,10 @@
-"""The settings of a study file that are not strategies or losses: their checks and defaults."""
+"""The settings of a study file beside strategies and losses: their checks and defaults."""
 
 from collections.abc import Callable
 from typing import Any
 
-from sfmab_jax.losses.base import MOST_ARMS, MOST_ROUNDS
-from sfmab_jax.study.parameters import fail, nearest
+from sfmab_jax.losses.sequence import MOST_ARMS, MOST_ROUNDS
+from sfmab_jax.study.parameters import fail, suggest
 
 __all__ = ["QUICK", "SETTINGS"]
 
@@ -48,7 +48,7 @@ def _checkpoints(source: str, key: str, value: Any) -> int | tuple[int, ...]:
 
 def _dtype(source: str, key: str, value: Any) -> str:
     if value not in ("float32", "float64"):
-        fail(source, key, value, nearest(str(value), ("float32", "float64")))
+        fail(source, key, value, suggest(str(value), ("float32", "float64")))
     return value
 
 

@@ -1,20 +1,20 @@
-"""`sfmab run` by several processes: the same games, cut into blocks as a study is."""
+"""`sfmab run` by several processes: the same games, cut into the blocks of a study."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sfmab_jax.hosts import Process
-from sfmab_jax.results import Results
+from sfmab_jax.results.result import Results
 from sfmab_jax.study.config import parse_study
-from sfmab_jax.study.loaded import load_study
+from sfmab_jax.study.hosts import Process
 from sfmab_jax.study.runner import run_study
+from sfmab_jax.study.study import load_study
 
-__all__ = ["play_together"]
+__all__ = ["play_shared"]
 
 
-def play_together(
+def play_shared(
     process: Process,
     folder: Path,
     bandits: Mapping[str, tuple[Any, str | None]],
@@ -23,11 +23,11 @@ def play_together(
     say: Callable[[str], None],
     settings: Mapping[str, Any],
 ) -> Iterator[tuple[str, float, Results, None]]:
-    """Plays all strategies on all families at all scales, with the numbers `simulate` gives.
+    """Play all strategies on all families at all scales, with the results of `simulate`.
 
     Args:
       process: which of several processes this one is.
-      folder: a folder that all of them see; it will hold a study, whose blocks another run with
+      folder: a folder that all of them see. It will hold a study, whose blocks another run with
         the same options reuses.
       bandits: by name, with the exploration option of those that have one.
       families, scales: of the losses.
@@ -35,8 +35,8 @@ def play_together(
       settings: arms, rounds, seeds, seed and dtype, as in a study file.
 
     Yields:
-      (Family, scale, results of all strategies, None); process 0 only. There is no speed of single
-      loss sequences, as their blocks are played here and there.
+      In process 0 only, (family, scale, results of all strategies, None). The last is a speed,
+      which is unknown, as the blocks of a loss sequence are played by several processes.
     """
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
     for name, (_, option) in bandits.items():
@@ -44,11 +44,11 @@ def play_together(
         lines += [] if option is None else [f"exploration = {json.dumps(option)}"]
     for family in families:
         lines += [f"[losses.{family}]", f"scale = {json.dumps([float(s) for s in scales])}"]
-    # As many checkpoints as `simulate` has by itself.
+    # As many checkpoints as `simulate` has by default.
     text = "\n".join(['title = "sfmab run"', "checkpoints = 64", *lines, ""])
     study = parse_study(text, "sfmab run")
     run_study(study, folder, say, show=None, process=process)
     if process.number == 0:
-        played = load_study(folder)
-        for losses, arms, rounds, scale in played.settings:
-            yield losses, scale, Results(played.on((losses, arms, rounds, scale))), None
+        results = load_study(folder)
+        for losses, arms, rounds, scale in results.settings:
+            yield losses, scale, Results(results.on((losses, arms, rounds, scale))), None

@@ -1,11 +1,11 @@
-"""Blocks of many rounds, played span by span: what is carried over is kept beside the block.
+"""Bookmarks of long blocks: where each part of a block stood after its last span of rounds.
 
     DIR/cells/IDENTITY/FIRST_NUMBER.PLACE.state
 
-is where one vector of a block's games, or the measuring of its losses, stood at the end of its
-last span: an .npz file with the carried arrays as ``0``, ``1``, ..., and a header as a block has,
-with ``rounds_done`` and a checksum. The next span replaces it, the finished block removes it. One
-that is damaged counts as not there: those games begin again.
+is the bookmark of the games of one call, or of the measurement of the losses: an .npz file with
+the carried arrays as ``0``, ``1``, ..., and the header of the block with ``rounds_done`` and a
+checksum. The next span replaces it, and the finished block removes it. A damaged bookmark counts
+as missing: those games begin again.
 """
 
 from collections.abc import Callable
@@ -14,23 +14,24 @@ from pathlib import Path
 
 import numpy as np
 
-from sfmab_jax.bookmarks import Bookmarks
+from sfmab_jax.engine.resume import Bookmarks
 from sfmab_jax.study import blocks
 from sfmab_jax.study.blocks import Block
 from sfmab_jax.study.store import block_header, block_path, read_arrays, write_arrays
 
-__all__ = ["forget_spans", "keep_spans"]
+__all__ = ["make_bookmarks", "remove_bookmarks"]
 
 
-def keep_spans(
+def make_bookmarks(
     folder: Path, block: Block, say: Callable[[str], None], resumed: Callable[[int], None]
 ) -> Bookmarks:
-    """Bookmarks of a block for `simulate`.
+    """Return the bookmarks of a block for `simulate`.
 
     Args:
-      folder, block: which.
-      say: told of places that are damaged, in single lines.
-      resumed: told the rounds of games that need not be played again.
+      folder: the folder of the study.
+      block: which block.
+      say: told in single lines which bookmarks are damaged.
+      resumed: told the rounds of games that an earlier run has played.
     """
     return Bookmarks(
         span_rounds=blocks.span_rounds(block.cell),
@@ -40,8 +41,8 @@ def keep_spans(
     )
 
 
-def forget_spans(folder: Path, block: Block) -> None:
-    """Removes what was kept of a block that is now whole."""
+def remove_bookmarks(folder: Path, block: Block) -> None:
+    """Remove the bookmarks of a block that is now whole."""
     if blocks.span_rounds(block.cell) < block.cell.num_rounds:
         whole = block_path(folder, block)
         for path in whole.parent.glob(f"{whole.stem}.*.state"):
@@ -62,8 +63,8 @@ def _read_place(
     found = read_arrays(_place_path(folder, block, place), block_header(block) | {"place": place})
     if isinstance(found, str):
         if found != "missing":
-            begun = f"{block.cell.label}, seeds from {block.first_seed}, {place}"
-            say(f"{begun}: where it stood is {found}; begun again")
+            part = f"{block.cell.label}, seeds from {block.first_seed}, {place}"
+            say(f"{part}: its bookmark is {found}; begun again")
         return None
     header, arrays = found
     return header["rounds_done"], [arrays[str(number)] for number in range(len(arrays))]

@@ -1,17 +1,18 @@
 """A study's folder: blocks of results and a manifest; nothing in it is pickled.
 
-    DIR/manifest.json                         the study's text, plan, versions, dates, commits
+    DIR/manifest.json                         the study's text, cells, versions, dates, commits;
+                                              see `manifest`
     DIR/cells/IDENTITY/cell.json              what determines the cell's numbers
     DIR/cells/IDENTITY/FIRST_NUMBER.npz       a block: seeds FIRST ... FIRST + NUMBER - 1
-    DIR/cells/IDENTITY/FIRST_NUMBER.*.state   where an unfinished block stands, see `spans`
+    DIR/cells/IDENTITY/FIRST_NUMBER.*.state   bookmarks of an unfinished block, see `spans`
     DIR/lock                                  who wrote here last
-    DIR/report/                               what `sfmab study report` made of it
+    DIR/report/                               written by `sfmab study report`
 
 A block is an .npz file with ``regret`` and ``expected_regret`` [K, S, C] (float64), the norms of
 the losses [K, C] as ``norms/...``, and ``header``, a JSON text with the block's cell and seeds and
-the SHA-256 of all other arrays. Files are written beside their place and renamed, so each is
-complete or not there; a block that was damaged later does not match its checksum and counts as not
-there. Equal blocks are equal files, to the byte.
+the SHA-256 of all other arrays. Files are written beside their place and renamed, so that each is
+complete or missing; a block that was damaged later does not match its checksum and counts as
+missing. Equal blocks are equal files, to the byte.
 """
 
 import hashlib
@@ -23,22 +24,22 @@ from typing import Any
 
 import numpy as np
 
-from sfmab_jax.certificate import Certificate
-from sfmab_jax.norms import Norms
-from sfmab_jax.results import Result, write_atomically
+from sfmab_jax.results.certificate import Certificate
+from sfmab_jax.results.files import write_atomically
+from sfmab_jax.results.norms import Norms
+from sfmab_jax.results.result import Result
 from sfmab_jax.study.blocks import Block
-from sfmab_jax.study.plan import Cell
 
 __all__ = [
     "FORMAT",
     "block_header",
     "block_path",
-    "clear_leftovers",
     "read_arrays",
     "read_block",
-    "read_manifest",
     "write_arrays",
     "write_block",
+    "write_durably",
+    "write_json",
 ]
 
 FORMAT = 1
@@ -52,7 +53,7 @@ def block_path(folder: Path, block: Block) -> Path:
 
 
 def write_durably(path: Path, write: Callable[[Any], Any]) -> None:
-    """`write_atomically`, and on the disk when it returns."""
+    """Write a file as `write_atomically` does, and return when it is on the disk."""
 
     def write_and_sync(file) -> None:
         write(file)
@@ -68,11 +69,11 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_block(folder: Path, block: Block, result: Result) -> None:
-    """Writes what was played of a block, complete or not at all."""
+    """Write the result of a block, complete or not at all."""
     path = block_path(folder, block)
-    described = path.parent / "cell.json"
-    if not described.exists():
-        write_json(described, block.cell.determinants())
+    description = path.parent / "cell.json"
+    if not description.exists():
+        write_json(description, block.cell.determinants())
     arrays = {
         "regret": result.regret,
         "expected_regret": result.expected_regret,
@@ -85,16 +86,19 @@ def write_block(folder: Path, block: Block, result: Result) -> None:
 
 
 def read_block(folder: Path, block: Block) -> Result | str:
-    """A block that is there and whole; otherwise what is wrong with it, "missing" or more."""
+    """Return the result of a block; if it is missing or damaged, say so in words."""
     found = read_arrays(block_path(folder, block), block_header(block))
     if isinstance(found, str):
         return found
     header, arrays = found
-    return _result(block, arrays, header["unit"])
+    try:
+        return _result(block, arrays, header["unit"])
+    except (KeyError, TypeError) as error:  # whole, but not what `write_block` writes
+        return f"damaged: no {error}"
 
 
 def write_arrays(path: Path, header: dict[str, Any], arrays: Mapping[str, Any]) -> None:
-    """An .npz file of arrays and their header, with a checksum over both."""
+    """Write arrays and their header as an .npz file, with a checksum over both."""
     header = header | {"sha256": _checksum(header, arrays)}
     text = np.array(json.dumps(header, sort_keys=True))
     write_durably(path, lambda file: np.savez(file, header=text, **arrays))
@@ -103,7 +107,12 @@ def write_arrays(path: Path, header: dict[str, Any], arrays: Mapping[str, Any]) 
 def read_arrays(
     path: Path, expected: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]] | str:
-    """(Header, arrays) of a whole file whose header agrees; otherwise what is wrong with it."""
+    """Return the header and the arrays of a file, or what is wrong with it, in words.
+
+    Args:
+      path: an .npz file that `write_arrays` wrote.
+      expected: entries that its header must have.
+    """
     try:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -143,7 +152,8 @@ def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
 def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Result:
     cell = block.cell
     norms: dict[str, Any] = {key: arrays[f"norms/{key}"] for key in _NORMS}
-    known = {k[12:]: v for k, v in arrays.items() if k.startswith("certificate/")}
+    prefix = "certificate/"
+    certificate = {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
     return Result(
         name=cell.strategy,
         rounds=arrays["rounds"],
@@ -156,37 +166,5 @@ def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Resu
         dtype=cell.dtype,
         seconds=float("nan"),
         unit=unit,
-        certificate=Certificate(**known) if known else None,
+        certificate=Certificate(**certificate) if certificate else None,
     )
-
-
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a study's folder; None if there is none."""
-    path = folder / "manifest.json"
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"{path} is not the manifest of a study of format {FORMAT}")
-    return content
-
-
-def clear_leftovers(folder: Path) -> None:
-    """Removes the unfinished files of a process that was killed. Only for who holds the lock."""
-    for pattern in ("manifest.json*.tmp", "cells/*/*.tmp"):
-        for path in folder.glob(pattern):
-            path.unlink()
-
-
-def cell_from_manifest(entry: Mapping[str, Any]) -> Cell:
-    """A `Cell` as the manifest describes it, with the identity it was played under."""
-    fields = dict(entry["cell"])
-    if isinstance(fields["checkpoints"], list):
-        fields["checkpoints"] = tuple(fields["checkpoints"])
-    cell = Cell(**fields)
-    # Another version of the software would give another identity: the stored one is the right one.
-    cell.__dict__["identity"] = entry["identity"]
-    return cell

@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from sfmab_jax.norms import Norms
+from sfmab_jax.results.certificate import vertex_cost
+from sfmab_jax.results.norms import Norms
 
 __all__ = [
     "READINGS",
@@ -27,11 +28,11 @@ class ScaleFreeBound(NamedTuple):
 
     printed: np.ndarray  # the last explicit line of the proof, as it stands in the paper
     corrected: np.ndarray  # what the paper's chain of inequalities gives, for every T
-    tight: np.ndarray  # the same proof with nothing given away, at the best epsilon
+    tight: np.ndarray  # the same proof without its slack, at the best epsilon
 
 
 class Reading(NamedTuple):
-    """What one reading of one bound is, and where the paper slips."""
+    """One reading of one bound: its source, when it holds, and where the paper slips."""
 
     exploration: str
     reading: str
@@ -83,7 +84,7 @@ READINGS = (
 
 
 def scale_free(norms: Norms, exploration: Exploration = "adaptive") -> ScaleFreeBound:
-    """Theorem 1 of the paper with its constants (section 6), at every checkpoint.
+    """Bound of Theorem 1 of the paper with its constants (section 6), at every checkpoint.
 
     With ell = log(1 + S_inf), adaptive exploration (option 2), *printed* and *corrected*:
 
@@ -100,8 +101,7 @@ def scale_free(norms: Norms, exploration: Exploration = "adaptive") -> ScaleFree
         2 S_inf / (1 + S_inf) + ell + sqrt(2 n L_2)(1 + ell)
         + 2 n L_inf (1 + ell) max(2, sqrt(T / n)) + 2 L_inf G_1.
 
-    *Tight* follows the same proof and gives nothing away: see `_tight_decaying` and
-    `_tight_adaptive`.
+    *Tight* follows the same proof without its slack: see `_tight_decaying` and `_tight_adaptive`.
 
     Args:
       norms: of the losses, as simulations return them.
@@ -129,7 +129,7 @@ def scale_free(norms: Norms, exploration: Exploration = "adaptive") -> ScaleFree
 
 
 def corrected(norms: Norms, exploration: Exploration) -> Any:
-    """The corrected reading of `scale_free` alone, for norms held by NumPy or by JAX, [K, C]."""
+    """Corrected reading of `scale_free` [K, C], from norms in NumPy or in JAX."""
     if exploration not in ("adaptive", "decaying"):
         raise ValueError(f"exploration is {exploration!r}; choose 'adaptive' or 'decaying'")
     xp: Any = norms.l_1.__array_namespace__()
@@ -152,17 +152,12 @@ def corrected(norms: Norms, exploration: Exploration) -> Any:
     )  # fmt: skip
 
 
-def vertex_cost(num_arms: int, epsilon: np.ndarray) -> np.ndarray:
-    """F(1^i_epsilon) = (n-1) log(1/epsilon) - log(n - (n-1) epsilon), of the log barrier."""
-    return -(num_arms - 1) * np.log(epsilon) - np.log(num_arms - (num_arms - 1) * epsilon)
-
-
 def best_epsilon(num_arms: int, excess: np.ndarray, inverse_rate: np.ndarray) -> np.ndarray:
-    """The epsilon in (0, 1] with the least epsilon * excess + F(1^i_epsilon) * inverse_rate.
+    """Epsilon in (0, 1] with the least epsilon * excess + F(1^i_epsilon) * inverse_rate.
 
-    F is convex in epsilon, so where the slope vanishes is a minimum: with kappa = excess /
-    (inverse_rate (n - 1)), kappa (n-1) epsilon^2 - n (1 + kappa) epsilon + n = 0. At or below an
-    excess of 0 it is 1.
+    F is convex in epsilon, so the slope vanishes at the minimum: with kappa = excess /
+    (inverse_rate (n-1)), kappa (n-1) epsilon^2 - n (1 + kappa) epsilon + n = 0. It is 1 where the
+    excess is not positive.
     """
     n = num_arms
     if n == 1:

@@ -1,4 +1,4 @@
-"""Certificates summed up: means with little noise, the three terms of the regret, and one table.
+"""Summaries of certificates: means with little noise, the three terms of the regret, one table.
 
 A certificate bounds the estimated regret on every path, and the true regret in expectation.
 """
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sfmab_jax.base import told_rounds
-from sfmab_jax.certificate import CERTIFICATES
+from sfmab_jax import strategies
+from sfmab_jax.checks import horizon_argument
 from sfmab_jax.losses import LOSSES
-from sfmab_jax.results import Result
+from sfmab_jax.results.certificate import CERTIFICATES, Certificate
+from sfmab_jax.results.result import Result
 from sfmab_jax.simulate import simulate
-from sfmab_jax.strategies import scale_free
 from sfmab_jax.theory import bounds
 
 __all__ = ["ORDER", "Row", "Terms", "certified_families", "decomposition", "ladder"]
@@ -24,7 +24,7 @@ _OPTIONS: tuple[bounds.Exploration, ...] = ("decaying", "adaptive")
 
 
 class Terms(NamedTuple):
-    """The decomposition of the conditional regret, section 2 of the paper; [K, S, C] each."""
+    """Decomposition of the conditional regret, section 2 of the paper; [K, S, C] each."""
 
     sampling: np.ndarray  # (1) sum l_t.(p'_t - p_t), the price of exploring
     estimation: np.ndarray  # (2) sum (l_t - l~_t).(p_t - 1^i), of mean zero
@@ -32,33 +32,33 @@ class Terms(NamedTuple):
 
 
 def decomposition(result: Result) -> Terms:
-    """Terms (1), (2) and (3), which add up to ``result.expected_regret``.
+    """Split the conditional regret into terms (1), (2) and (3), which add up to it.
 
     Section 6 of the paper numbers otherwise: with D = mean_i S_i - min_i S_i from the norms, its
     terms are epsilon D, the rest, and (1).
     """
-    known = _certificate(result)
-    rest = result.expected_regret - known.sampling - known.estimated
-    return Terms(known.sampling, rest, known.estimated)
+    certificate = _certificate(result)
+    rest = result.expected_regret - certificate.sampling - certificate.estimated
+    return Terms(certificate.sampling, rest, certificate.estimated)
 
 
 def ladder(result: Result, exploration: bounds.Exploration) -> dict[str, np.ndarray]:
-    """The mean regret, the mean certificates and the bounds, in `ORDER`, each [K, C].
+    """Return the mean regret, the mean certificates and the bounds, in `ORDER`, each [K, C].
 
     The mean of a certificate is taken as the mean of the conditional regret plus what the
     certificate has to spare: the same mean as the certificate's own, without the noise of the
     estimated regret.
     """
-    known = _certificate(result)
+    certificate = _certificate(result)
     bound = bounds.scale_free(result.norms, exploration)
     rungs = {"regret": result.mean()}
     for name in CERTIFICATES:
-        rungs[name] = (result.expected_regret + getattr(known, name)).mean(axis=1)
+        rungs[name] = (result.expected_regret + getattr(certificate, name)).mean(axis=1)
     return rungs | {"tight": bound.tight, "corrected": bound.corrected}
 
 
 class Row(NamedTuple):
-    """One loss family and option: what was checked, and how the means are ordered at the end."""
+    """Certificates of one loss family and option: violations, and the means at the end."""
 
     losses: str
     exploration: str
@@ -69,11 +69,11 @@ class Row(NamedTuple):
 
     @property
     def rises(self) -> np.ndarray:
-        """By how much each rung is above the one before, relative to the largest of them.
+        """Rise of each rung above the one before, relative to the largest of them.
 
         (*) and the tight bound both lie above the best epsilon and below the corrected bound.
-        Between the two theory has no order: the tight bound solves for the sum of gaps where (*)
-        bounds it by two terms, and on slowly drifting losses it is the smaller.
+        Theory does not order these two: the tight bound solves for the sum of gaps, which (*)
+        bounds by two terms, and on slowly drifting losses it is the smaller.
         """
         *certified, star, tight, corrected = self.rungs
         chains = ((*certified, star, corrected), (*certified, tight, corrected))
@@ -95,12 +95,12 @@ def certified_families(
     seed: int = 0,
     dtype: Any = np.float32,
 ) -> list[Row]:
-    """Plays both options with certificates on every family; a row for each pair."""
+    """Play both options with certificates on every family; a row for each pair."""
     rows = []
     for name, family in families.items():
         results: Any = simulate(
-            {option: scale_free(option) for option in _OPTIONS},
-            family(num_arms=num_arms, **told_rounds(family, num_rounds)),
+            {option: strategies.scale_free(option) for option in _OPTIONS},
+            family(num_arms=num_arms, **horizon_argument(family, num_rounds)),
             num_rounds=num_rounds,
             num_seeds=num_seeds,
             seed=seed,
@@ -109,22 +109,22 @@ def certified_families(
             progress=False,
         )
         for option in _OPTIONS:
-            known = _certificate(results[option])
+            certificate = _certificate(results[option])
             rungs = ladder(results[option], option)
             rows.append(
                 Row(
                     losses=name,
                     exploration=option,
-                    checks=num_rounds * known.refined.shape[0] * known.refined.shape[1],
-                    violations=int(known.violations[..., -1].sum()),
-                    worst=float(known.worst.min()),
+                    checks=num_rounds * certificate.refined[..., 0].size,
+                    violations=int(certificate.violations[..., -1].sum()),
+                    worst=float(certificate.worst.min()),
                     rungs=tuple(float(rungs[name][0, -1]) for name in ORDER),
                 )
             )
     return rows
 
 
-def _certificate(result: Result):
+def _certificate(result: Result) -> Certificate:
     if result.certificate is None:
         raise ValueError("the result has no certificate; simulate with certificate=True")
     return result.certificate

@@ -1,4 +1,4 @@
-"""The figures of the paper, which are empty in its source, and two that it should have had.
+"""Figures of the paper, which are empty in its source, and two that it should have had.
 
 Every function returns a Matplotlib figure; `save` writes it as vector graphics and as PNG.
 """
@@ -12,12 +12,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sfmab_jax import losses, strategies
-from sfmab_jax.plotting import LINE_STYLES
 from sfmab_jax.potentials import Potential, log_barrier
+from sfmab_jax.results.plotting import LINE_STYLES
 from sfmab_jax.simulate import simulate
 from sfmab_jax.theory import bounds
-from sfmab_jax.theory.claims_potentials import POTENTIALS, boundary
 from sfmab_jax.theory.local_norms import local_norm, up_to
+from sfmab_jax.theory.verify.claims_potentials import POTENTIALS, region_boundary
 
 __all__ = [
     "FIGURES",
@@ -34,7 +34,7 @@ _BLUE, _RED, _GREEN = "#0072B2", "#D55E00", "#009E73"
 
 
 def save(figure: Figure, path: str | os.PathLike) -> list[Path]:
-    """Writes the figure beside ``path`` as .pdf, .svg and .png."""
+    """Write the figure as .pdf, .svg and .png, with these suffixes on ``path``."""
     paths = [Path(path).with_suffix(suffix) for suffix in (".pdf", ".svg", ".png")]
     for one in paths:
         figure.savefig(one, dpi=200)
@@ -46,7 +46,7 @@ def _values(function, x: np.ndarray) -> np.ndarray:
 
 
 def potential_functions() -> Figure:
-    """Figure 1: what a potential looks like, for the three regularisers used here."""
+    """Draw figure 1: the potentials of the three regularisers used here."""
     figure = Figure(figsize=(5.6, 3.8), layout="constrained")
     axes = figure.subplots()
     for (name, potential), style in zip(POTENTIALS.items(), LINE_STYLES):
@@ -70,7 +70,7 @@ _FORMULAS = {
 
 
 def triangles(potential: Potential | None = None, x: float = 0.45) -> Figure:
-    """Figures 2 and 3: the divergence is an area under psi, and a triangle fits into it.
+    """Draw figures 2 and 3: the divergence is an area under psi, and a triangle fits into it.
 
     The area between psi and the level y, from v to u, is Breg_f(y || x) with x = psi(u) and
     y = psi(v); the triangle under the chord from u to u + phi(u) has area (x - y)^2 / (2m).
@@ -118,11 +118,11 @@ def triangles(potential: Potential | None = None, x: float = 0.45) -> Figure:
 
 
 def corollary_region() -> Figure:
-    """Figure 4: where y/x - 1 - ln(y/x) >= (x - y)^2/(2x), and that it holds the unit square."""
+    """Draw figure 4: where y/x - 1 - ln(y/x) >= (x - y)^2/(2x), which contains the unit square."""
     figure = Figure(figsize=(4.8, 4.6), layout="constrained")
     axes = figure.subplots()
     ratio = np.geomspace(1e-6, 1e6, 4000)
-    x = boundary(ratio)
+    x = region_boundary(ratio)
     y = ratio * x
     axes.fill(
         np.concatenate([[0], x[::-1], [x[0]]]), np.concatenate([[0], y[::-1], [0]]),
@@ -142,18 +142,18 @@ def corollary_region() -> Figure:
 def regret_and_sparsity(
     *, num_arms: int = 10, num_rounds: int = 10_000, num_seeds: int = 256, size: float = 10.0
 ) -> Figure:
-    """Regret and both bounds on sparse losses as L_2 varies, L_inf held.
+    """Draw the regret and both bounds on sparse losses as L_2 varies, at a fixed L_inf.
 
     The paper's case for itself: the bounds fall with L_2, where bounds in L_inf sqrt(nT) do not.
     """
     rates = np.geomspace(1e-3, 1, 7)
     sequences = [losses.sparse(num_arms=num_arms, rate=float(rate), size=size) for rate in rates]
-    results = _of_both_options(sequences, num_rounds, num_seeds)
+    results = _play_both_options(sequences, num_rounds, num_seeds)
     figure = Figure(figsize=(6.2, 4.6), layout="constrained")
     axes = figure.subplots()
     l_2 = [result["adaptive"].norms.l_2[0, -1] for result in results]
     for option, style in zip(_OPTIONS, LINE_STYLES):
-        _points(axes, l_2, [result[option] for result in results], option, style)
+        _draw_regret(axes, l_2, [result[option] for result in results], option, style)
         lines = [bounds.scale_free(result[option].norms, option) for result in results]
         for reading, width in (("corrected", 1.8), ("tight", 0.9)):
             values = [getattr(line, reading)[0, -1] for line in lines]
@@ -173,18 +173,18 @@ def regret_and_sparsity(
 def regret_and_scale(
     *, num_arms: int = 10, num_rounds: int = 5_000, num_seeds: int = 256
 ) -> Figure:
-    """Regret / scale as the scale varies: flat for large losses, not for small ones.
+    """Draw regret / scale as the scale varies: flat for large losses, not for small ones.
 
     The 1 in the learning rate and the 2n in the adaptive exploration carry the unit of the
     losses, so the algorithm is scale-free only in its bounds.
     """
     scales = np.geomspace(1e-6, 1e6, 13)
     sequences = [losses.uniform(num_arms=num_arms, scale=float(scale)) for scale in scales]
-    results = _of_both_options(sequences, num_rounds, num_seeds)
+    results = _play_both_options(sequences, num_rounds, num_seeds)
     figure = Figure(figsize=(6.2, 4.0), layout="constrained")
     axes = figure.subplots()
     for option, style in zip(_OPTIONS, LINE_STYLES):
-        _points(axes, scales, [result[option] for result in results], option, style, scales)
+        _draw_regret(axes, scales, [result[option] for result in results], option, style, scales)
     norms = results[-1]["adaptive"].norms
     uniform = (norms.mean - norms.best)[0, -1] / scales[-1]
     axes.axhline(uniform, color="0.5", lw=1, ls="-.", label="uniform play")
@@ -196,8 +196,10 @@ def regret_and_scale(
     return figure
 
 
-def _of_both_options(sequences: list[losses.LossSequence], num_rounds: int, num_seeds: int) -> Any:
-    """The `Results` of Algorithm 1 on each of the sequences."""
+def _play_both_options(
+    sequences: list[losses.LossSequence], num_rounds: int, num_seeds: int
+) -> Any:
+    """Return the `Results` of Algorithm 1, with both options, on each of the sequences."""
     return [
         simulate(
             {option: strategies.scale_free(option) for option in _OPTIONS},
@@ -211,11 +213,11 @@ def _of_both_options(sequences: list[losses.LossSequence], num_rounds: int, num_
     ]
 
 
-def _points(axes, x, results, option: str, style: dict[str, Any], unit=1.0) -> None:
-    """Mean regret with its 95% interval."""
+def _draw_regret(axes, x, results, option: str, style: dict[str, Any], unit=1.0) -> None:
+    """Draw the mean regret of each result at its x, with the 95% interval."""
     means = np.array([result.mean()[0, -1] for result in results]) / unit
     low, high = (np.array([r.interval(0.95)[k][0, -1] for r in results]) / unit for k in (0, 1))
-    # Told apart even where they coincide.
+    # Both can be seen even where they coincide.
     marker = {"marker": "o", "ms": 4} if option == _OPTIONS[0] else {"marker": "s", "ms": 7}
     axes.errorbar(
         x, means, yerr=[means - low, high - means], mfc="none", capsize=2,

@@ -1,30 +1,29 @@
-"""Which bound belongs to which result."""
+"""Which bound belongs to which result. Importing it lets `plotting.regret` draw them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
 
 from sfmab_jax import strategies
 from sfmab_jax.base import Bandit
+from sfmab_jax.results.plotting import register_bounds
+from sfmab_jax.results.result import Result
 from sfmab_jax.theory import bounds
 from sfmab_jax.theory.textbook import TEXTBOOK
-
-if TYPE_CHECKING:
-    from sfmab_jax.results import Result
 
 __all__ = ["exploration_of", "guarantee"]
 
 _OPTIONS: tuple[bounds.Exploration, ...] = ("adaptive", "decaying")
 
 
-def guarantee(result: "Result") -> dict[str, np.ndarray]:
-    """The bounds on the expected regret of a result, by label, each [C]; empty if none is known.
+def guarantee(result: Result) -> dict[str, np.ndarray]:
+    """Return the bounds on the expected regret of a result by label, each [C]; {} if unknown.
 
-    Algorithm 1 is known by its functions and parameters, and has its corrected and its tight
-    bound. Other strategies are known by name, as in `textbook.TEXTBOOK`; their bounds suppose
-    losses in [0, L_inf] and that the strategy has been told L_inf if it needs to be told. Over
-    several sequences a line is the mean of their bounds.
+    Algorithm 1 is recognised by its functions and parameters, and has its corrected and its tight
+    bound. Other strategies are recognised by name, as in `textbook.TEXTBOOK`; their bounds assume
+    losses in [0, L_inf], and that a strategy that needs L_inf was told it. Over several sequences
+    a line is the mean of their bounds.
     """
     option = exploration_of(result)
     if option is not None:
@@ -40,8 +39,8 @@ def guarantee(result: "Result") -> dict[str, np.ndarray]:
     return {}
 
 
-def exploration_of(result: "Result") -> bounds.Exploration | None:
-    """The option of Algorithm 1 that was played; None if it was something else.
+def exploration_of(result: Result) -> bounds.Exploration | None:
+    """Return the option of Algorithm 1 that was played; None if it was another strategy.
 
     Results read from a file do not hold their strategy and go by the name.
     """
@@ -49,15 +48,18 @@ def exploration_of(result: "Result") -> bounds.Exploration | None:
         if result.bandit is None:
             if result.name in (f"scale_free {option}", f"scale_free_{option}"):
                 return option
-        elif _same(result.bandit, strategies.scale_free(option)):
+        elif _same_strategy(result.bandit, strategies.scale_free(option)):
             return option
     if result.bandit is None and result.name == "scale_free":
         return "adaptive"
     return None
 
 
-def _same(one: Bandit, other: Bandit) -> bool:
+def _same_strategy(one: Bandit, other: Bandit) -> bool:
     """Whether two strategies have the same functions and the same parameters."""
     structures: list[Any] = [jax.tree.structure(bandit) for bandit in (one, other)]
     leaves = zip(jax.tree.leaves(one), jax.tree.leaves(other))
     return structures[0] == structures[1] and all(np.array_equal(a, b) for a, b in leaves)
+
+
+register_bounds(guarantee)

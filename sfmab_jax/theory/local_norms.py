@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from sfmab_jax.divergences import unit_quadrature
+from sfmab_jax.numerics.remainders import unit_quadrature
 from sfmab_jax.potentials import Potential
 
 __all__ = ["LocalNorm", "chord", "local_norm", "slack", "up_to"]
@@ -27,16 +27,16 @@ class LocalNorm(NamedTuple):
 
     m: Callable[[Array], Array]  # u -> the slope of the chord
     w: Callable[[Array], Array]  # x -> m(psi^{-1}(x))
-    reach: Callable[[Array], Array]  # x -> the largest y for which it is promised
+    reach: Callable[[Array], Array]  # x -> the largest y for which it holds
 
 
 def local_norm(potential: Potential, phi: Callable[[Array], Array]) -> LocalNorm:
-    """The lower bound that phi gives for a potential.
+    """Return the lower bound that phi gives for a potential.
 
     Args:
       potential: see `sfmab_jax.potentials`.
       phi: u -> phi(u) >= 0, elementwise, with u + phi(u) in psi's domain. phi = 0 gives the
-        local norm of the second derivative, w(x) = 1 / f''(x), promised for y <= x only.
+        local norm of the second derivative, w(x) = 1 / f''(x), which holds for y <= x only.
 
     >>> from sfmab_jax import potentials
     >>> barrier = potentials.log_barrier()
@@ -56,7 +56,7 @@ def local_norm(potential: Potential, phi: Callable[[Array], Array]) -> LocalNorm
 
 
 def up_to(potential: Potential, top: float) -> Callable[[Array], Array]:
-    """The phi with psi(u + phi(u)) = top; for x = psi(u) above top, which it cannot serve, 0."""
+    """Return the phi with psi(u + phi(u)) = top; it is 0 where psi(u) is above top already."""
 
     def phi(u: Array) -> Array:
         end = potential.inverse(jnp.full_like(u, top))

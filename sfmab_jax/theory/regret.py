@@ -1,4 +1,4 @@
-"""The regret equality and its inequalities, as pure functions of a recorded trajectory.
+"""Regret equality and its inequalities, as pure functions of a recorded trajectory.
 
 Theorems 12 and 13 of the paper (appendix C), Theorem 8 and what follows from them. Each holds for
 any potential unless it says otherwise. "Left" and "right" are the sides as the paper writes them.
@@ -80,15 +80,15 @@ def regret(trajectory: Trajectory, comparator: np.ndarray) -> float:
 def step_terms(potential: Potential, trajectory: Trajectory) -> np.ndarray:
     """l~_t.(p_t - p_{t+1}) - Breg^{eta_t, eta_{t-1}}(p_{t+1} || p_t), [T]."""
     now, following = trajectory.play[:-1], trajectory.play[1:]
-    moved = (trajectory.estimates * (now - following)).sum(axis=-1)
+    gain = (trajectory.estimates * (now - following)).sum(axis=-1)
     rates = trajectory.learning_rate
-    return moved - mixed_bregman(potential, following, now, rates[1:], rates[:-1])
+    return gain - mixed_bregman(potential, following, now, rates[1:], rates[:-1])
 
 
 def regret_equality(
     potential: Potential, trajectory: Trajectory, comparator: np.ndarray
 ) -> tuple[float, float]:
-    """Both sides of Theorem 12, for p anywhere on the simplex.
+    """Return both sides of Theorem 12, for p anywhere on the simplex.
 
     For interior p the first term is [Breg(p || p_1) - Breg(p || p_{T+1})]/eta_T, as the paper
     writes it. At a vertex both divergences are infinite, and the term is what their difference
@@ -109,26 +109,26 @@ def regret_equality(
 def regret_inequality(
     potential: Potential, trajectory: Trajectory, comparator: np.ndarray
 ) -> tuple[float, float]:
-    """Both sides of Theorem 12's second part, for learning rates that do not increase."""
+    """Return both sides of Theorem 12's second part, for learning rates that do not increase."""
     now, following = trajectory.play[:-1], trajectory.play[1:]
-    moved = (trajectory.estimates * (now - following)).sum(axis=-1)
+    gain = (trajectory.estimates * (now - following)).sum(axis=-1)
     divergence = bregman(potential, following, now) / trajectory.learning_rate[:-1]
     first = regularizer(potential, comparator) / trajectory.learning_rate[-1]
-    return regret(trajectory, comparator), float(first + np.sum(moved - divergence))
+    return regret(trajectory, comparator), float(first + np.sum(gain - divergence))
 
 
 def regret_bound(
     potential: Potential, trajectory: Trajectory, comparator: np.ndarray
 ) -> tuple[float, float]:
-    """sum l~_t.(p_t - p) <= F(p)/eta_T + sum M_t: both sides. Proof of Theorem 13."""
+    """Return both sides of sum l~_t.(p_t - p) <= F(p)/eta_T + sum M_t. Proof of Theorem 13."""
     first = regularizer(potential, comparator) / trajectory.learning_rate[-1]
     return regret(trajectory, comparator), float(first + trajectory.gaps.sum())
 
 
 def optimality(potential: Potential, trajectory: Trajectory) -> np.ndarray:
-    """psi^{-1}(p_{t+1}(i)) + eta_t L_t(i) less its value at the likeliest arm, relative, [T+1, n].
+    """psi^{-1}(p_{t+1}(i)) + eta_t L_t(i) less its value at the likeliest arm, [T+1, n].
 
-    Zero at the FTRL point (KKT). Relative to the sizes of what is added.
+    Zero at the FTRL point (KKT). Relative to the sizes of the two terms.
     """
     dual = _map(potential.inverse, trajectory.play)
     scores = trajectory.learning_rate[:, None] * trajectory.cumulative
@@ -155,7 +155,7 @@ def value_steps(potential: Potential, trajectory: Trajectory) -> tuple[np.ndarra
 
 
 def value_identity(potential: Potential, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
-    """Both sides of l~_t.p_t = Phi_t(eta_{t-1}) - Phi_{t-1}(eta_{t-1}) + M_t, [T] each."""
+    """Return both sides of l~_t.p_t = Phi_t(eta_{t-1}) - Phi_{t-1}(eta_{t-1}) + M_t, [T] each."""
     before, after = value_steps(potential, trajectory)
     previous = np.concatenate([[0.0], after[:-1]])
     left = (trajectory.estimates * trajectory.play[:-1]).sum(axis=-1)
@@ -163,7 +163,7 @@ def value_identity(potential: Potential, trajectory: Trajectory) -> tuple[np.nda
 
 
 def inequality_star(trajectory: Trajectory, arm: int, epsilon: float) -> tuple[float, float]:
-    """Both sides of (*), section 6, for the log barrier with alpha = n and beta = 1."""
+    """Return both sides of (*), section 6, for the log barrier with alpha = n and beta = 1."""
     n = trajectory.play.shape[1]
     log, largest = np.log(1 / epsilon), np.abs(trajectory.estimates).max()
     squares = np.sum(trajectory.play[:-1] * trajectory.estimates**2)

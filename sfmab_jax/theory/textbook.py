@@ -54,7 +54,7 @@ def ada_hedge(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     play, is at most T scale^2 / 4.
     """
     log = np.log(num_arms)
-    return _none_for_one(num_arms, scale * (np.sqrt(rounds * log) + 4 / 3 * log + 2))
+    return _zero_for_one_arm(num_arms, scale * (np.sqrt(rounds * log) + 4 / 3 * log + 2))
 
 
 def exp3_gamma_horizon(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
@@ -118,7 +118,7 @@ def poly_inf_horizon(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Round
 
     Audibert and Bubeck (2009); Bubeck and Cesa-Bianchi (2012), section 3.2.
     """
-    return _none_for_one(num_arms, scale * 2 * np.sqrt(2 * num_arms * rounds))
+    return _zero_for_one_arm(num_arms, scale * 2 * np.sqrt(2 * num_arms * rounds))
 
 
 def tsallis_inf(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
@@ -128,7 +128,7 @@ def tsallis_inf(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     4 (sqrt(n) - 1) / eta_T, the stability at most sum_t eta_t sqrt(n) / 2, together below
     4 sqrt(n T).
     """
-    return _none_for_one(num_arms, scale * (4 * np.sqrt(num_arms * rounds) + 1))
+    return _zero_for_one_arm(num_arms, scale * (4 * np.sqrt(num_arms * rounds) + 1))
 
 
 def ahb(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
@@ -153,7 +153,7 @@ def ahb(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     return scale * (n + variance + ranges + exploring)
 
 
-def _none_for_one(num_arms: int, bound: Rounds) -> Rounds:
+def _zero_for_one_arm(num_arms: int, bound: Rounds) -> Rounds:
     return bound if num_arms > 1 else np.zeros_like(bound)
 
 

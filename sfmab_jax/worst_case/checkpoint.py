@@ -1,7 +1,7 @@
-"""A search on disk: arrays and a description, complete or not there, nothing pickled.
+"""Checkpoints of a search: an .npz file, written whole or not at all, nothing pickled.
 
-An .npz file with every array of the search in order, the scores so far, and ``header``, a JSON
-text that says which search it is: to go on with another would be a mistake, and is refused.
+It holds every array of the search in order, the scores so far, and ``header``, a JSON text that
+says which search it is, so that no other search goes on from it.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sfmab_jax.results import write_atomically
+from sfmab_jax.results.files import write_atomically
 
 __all__ = ["describe", "read_checkpoint", "write_checkpoint"]
 
@@ -22,7 +22,7 @@ FORMAT = 1
 
 
 def describe(*settings: Any) -> str:
-    """A digest of all numbers and functions that determine a search."""
+    """Digest of all numbers and functions that determine a search."""
     leaves, structure = jax.tree.flatten(settings)
     digest = hashlib.sha256(_names(structure).encode())
     for leaf in leaves:
@@ -31,13 +31,13 @@ def describe(*settings: Any) -> str:
 
 
 def _names(structure: Any) -> str:
-    """The structure in words, without the addresses of functions, which change from run to run."""
+    """Text of the structure without the addresses of functions, which change from run to run."""
     words = [word.split(" at 0x")[0] for word in str(structure).split("<function ")]
     return " ".join(words)
 
 
 def write_checkpoint(path: Path, identity: str, step: int, carried: Any, history: list) -> None:
-    """Keeps the arrays of ``carried`` (a pytree) after ``step`` steps."""
+    """Write the arrays of ``carried`` (a pytree) and the scores so far, after ``step`` steps."""
     arrays: dict[str, Any] = {
         f"a{k:03d}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(carried))
     }
@@ -49,12 +49,12 @@ def write_checkpoint(path: Path, identity: str, step: int, carried: Any, history
 
 
 def read_checkpoint(path: Path, identity: str, like: Any) -> tuple[int, Any, list] | None:
-    """The step, what was carried (as ``like``) and the history; None if there is no such file."""
+    """Read the step, the arrays (a pytree like ``like``) and the history; None without a file."""
     try:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))
             leaves, structure = jax.tree.flatten(like)
-            kept = [jnp.asarray(file[f"a{k:03d}"]) for k in range(len(leaves))]
+            arrays = [jnp.asarray(file[f"a{k:03d}"]) for k in range(len(leaves))]
             history = list(file["history"])
     except FileNotFoundError:
         return None
@@ -67,4 +67,4 @@ def read_checkpoint(path: Path, identity: str, like: Any) -> tuple[int, Any, lis
             f"{path} is the checkpoint of another search: strategies, sizes, constraint or "
             "settings differ; remove it or name another"
         )
-    return int(header["step"]), jax.tree.unflatten(structure, kept), history
+    return int(header["step"]), jax.tree.unflatten(structure, arrays), history

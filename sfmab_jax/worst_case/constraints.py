@@ -1,7 +1,7 @@
-"""Sets of loss tables: what the adversary is allowed.
+"""Sets of loss tables that an adversary may choose from.
 
-A constraint projects a table [T, n] onto its set, and fits a table of numbers between 0 and 1 into
-it, as large as it will go: so the built-in adversaries get the same freedom as the search.
+A constraint projects a table [T, n] onto its set, and stretches a table of numbers between 0 and 1
+to its border, so that the built-in adversaries get the same freedom as the search.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,13 +21,14 @@ __all__ = ["Constraint", "box", "profile", "sparse", "sup_norm", "total_l1", "to
 
 
 class Constraint(NamedTuple):
-    """A set of loss tables as a value.
+    """A set of loss tables.
 
-    ``project(table [T, n]) -> [T, n]``: a nearest point of the set.
-    ``fit(table [T, n] in [0, 1]) -> tables``: the same table, and where losses of both signs are
-    allowed its centred form 2 l - 1, stretched to the border of the set.
-    ``size(rounds, arms)``: of a typical loss, which steps are measured in.
-    ``label``: says it in words.
+    Attributes:
+      project: ``project(table [T, n]) -> [T, n]``, a nearest point of the set.
+      fit: ``fit(table [T, n] in [0, 1]) -> tables``: the table, and where losses of both signs are
+        allowed its centred form 2 l - 1, each stretched to the border of the set.
+      size: ``size(rounds, arms)``, of a typical loss; steps are measured in it.
+      label: the set in words.
     """
 
     project: Callable[[Array], Array]
@@ -136,7 +137,7 @@ def _l1_ball(radius, table: Array) -> Array:
 
 
 def _sparsest(arms_per_round: int, largest, table: Array) -> Array:
-    """The s largest of every row; of equal ones those that come first."""
+    """Keep the s largest of every row, of equal ones the first."""
     if arms_per_round < table.shape[1]:
         order = jnp.argsort(-jnp.abs(table), axis=1, stable=True)
         rank = jnp.argsort(order, axis=1)

@@ -1,4 +1,4 @@
-"""What was found, judged on fresh games against the best built-in adversary and the bound."""
+"""Evaluation of a table on fresh games, beside the best built-in adversary and the bound."""
 
 import os
 from dataclasses import dataclass
@@ -9,21 +9,24 @@ import numpy as np
 
 from sfmab_jax.base import Bandit
 from sfmab_jax.losses import LossSequence, from_array
-from sfmab_jax.results import Result, write_atomically
+from sfmab_jax.results.files import write_atomically
+from sfmab_jax.results.result import Result
+from sfmab_jax.results.statistics import standard_error
 from sfmab_jax.simulate import simulate
 from sfmab_jax.theory.guarantees import exploration_of, guarantee
 from sfmab_jax.theory.textbook import TEXTBOOK
 
-__all__ = ["Rating", "WorstCase", "rate"]
+__all__ = ["Rating", "WorstCase", "bound_of", "play_table", "rate"]
 
 
 class Rating(NamedTuple):
-    """The objective on fresh games: its mean and the standard error of that."""
+    """Mean of the objective on fresh games, and its standard error."""
 
     value: float
     error: float
 
     def interval(self, deviations: float = 1.96) -> tuple[float, float]:
+        """Return low and high, so many standard errors from the mean."""
         return self.value - deviations * self.error, self.value + deviations * self.error
 
 
@@ -34,7 +37,7 @@ class WorstCase:
     Attributes:
       name: of the strategy.
       constraint: in words.
-      losses: the sequence found, to be played, drawn, measured and saved like any other.
+      losses: the sequence found, a `LossSequence` like any other.
       table: the same as an array [T, n].
       score: the objective on fresh games.
       rival: the family of the best built-in adversary under the same constraint.
@@ -43,8 +46,8 @@ class WorstCase:
       result, rival_result: the simulations behind the two scores.
       bound: on the expected regret of this strategy on this sequence; None if none is known.
       history: the best score so far after every check, on the games that select [checks].
-      num_steps: taken; fewer than asked for if the search was stopped.
-      finished: whether it was not.
+      num_steps: steps taken.
+      finished: False if the search was stopped before its last step.
     """
 
     name: str
@@ -86,7 +89,7 @@ class WorstCase:
         return (self.score.value - self.rival_score.value) / max(error, 1e-300)
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Writes the table as an .npy file; `sf.losses.from_file` reads it."""
+        """Write the table as an .npy file; `sf.losses.from_file` reads it."""
         path = Path(path)
         if path.suffix != ".npy":
             raise ValueError(f"path is {path}; give a name that ends in .npy")
@@ -94,10 +97,10 @@ class WorstCase:
         return path
 
 
-def rate(
+def play_table(
     name: str, bandit: Bandit, table: np.ndarray, rival: Bandit | None, num_seeds: int, seed: int
 ) -> tuple[Result, np.ndarray]:
-    """A simulation of the table, and the objective of every game before any bound, [S]."""
+    """Simulate a table; return the result and the objective of every game before any bound, [S]."""
     bandits = {name: bandit} if rival is None else {name: bandit, "the rival strategy": rival}
     losses = from_array(table, name=f"worst case of {name}")
     results: Any = simulate(bandits, losses, num_seeds=num_seeds, seed=seed, progress=False)
@@ -107,17 +110,17 @@ def rate(
     return results[name], values
 
 
-def rating(values: np.ndarray, divisor: float) -> Rating:
-    """Of games [S], over a bound."""
-    error = values.std(ddof=1) / np.sqrt(len(values))
+def rate(values: np.ndarray, divisor: float) -> Rating:
+    """Rate the objective values of games [S], divided by a bound."""
+    error = standard_error(values)
     return Rating(float(values.mean() / divisor), float(error / divisor))
 
 
 def bound_of(result: Result, table: np.ndarray) -> float | None:
-    """The corrected bound of Algorithm 1, or the textbook's; None where none applies.
+    """Return the corrected bound of Algorithm 1, or the textbook's; None where none applies.
 
-    Strategies of known range are promised nothing about losses below 0; AHB is promised its
-    bound for the range max - min.
+    The bounds of strategies of known range need losses of at least 0; that of AHB takes the range
+    max - min.
     """
     if exploration_of(result) is not None:
         return float(next(iter(guarantee(result).values()))[-1])

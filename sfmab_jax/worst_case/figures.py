@@ -1,19 +1,19 @@
-"""A picture of what was found: the sequence, and its regret beside the bound and the rival's."""
+"""Plot of worst cases: the losses, and their regret beside the bound and the rival's."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
-from sfmab_jax.plotting import LINE_STYLES
+from sfmab_jax.results.plotting import LINE_STYLES, literal
 from sfmab_jax.worst_case.evaluation import WorstCase
 
 __all__ = ["worst_cases"]
 
 
 def worst_cases(found: Mapping[str, WorstCase]):
-    """A row for each strategy: the losses found as a map, and the regret they cause.
+    """Plot a row for each strategy: the losses found as a map, and the regret they cause.
 
-    On the right, mean regret against the rounds with its 95% interval: on the sequence found, on
+    On the right is mean regret against the rounds with its 95% interval: on the sequence found, on
     the best built-in adversary under the same constraint, and the bound at the last round.
 
     Returns:
@@ -37,7 +37,7 @@ def _draw_losses(figure, axes, worst: WorstCase, name: str) -> None:
     num_rounds, num_arms = worst.table.shape
     largest = np.abs(worst.table).max() or 1.0
     lowest = 0.0 if worst.table.min() >= 0 else -largest
-    # The best arm in hindsight comes last, so that rows can be compared.
+    # The best arm in hindsight is the last row of every map.
     order = np.argsort(-worst.table.sum(axis=0), kind="stable")
     picture = axes.imshow(
         worst.table[:, order].T,
@@ -51,7 +51,7 @@ def _draw_losses(figure, axes, worst: WorstCase, name: str) -> None:
     figure.colorbar(picture, ax=axes, label="loss")
     axes.set_yticks(range(num_arms), [str(arm) for arm in order])
     axes.set_ylabel("arm, best last")
-    axes.set_title(name, fontsize=9)
+    axes.set_title(literal(name), fontsize=9)
 
 
 def _draw_regret(axes, worst: WorstCase) -> None:
@@ -59,7 +59,7 @@ def _draw_regret(axes, worst: WorstCase) -> None:
     for (label, result), style in zip(lines, LINE_STYLES, strict=False):
         low, high = result.interval(0.95)
         value = result.mean()[0]
-        axes.plot(result.rounds, value, label=f"{label}: {value[-1]:.3g}", lw=1.2, **style)
+        axes.plot(result.rounds, value, label=literal(f"{label}: {value[-1]:.3g}"), lw=1.2, **style)
         axes.fill_between(result.rounds, low[0], high[0], color=style["color"], alpha=0.2, lw=0)
     axes.set_ylabel("mean regret")
     axes.grid(alpha=0.3)

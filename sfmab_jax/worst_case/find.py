@@ -1,4 +1,4 @@
-"""worst_case: the hardest loss sequence that gradient ascent finds."""
+"""`worst_case`: the hardest loss sequence that gradient ascent finds."""
 
 import sys
 import time
@@ -13,35 +13,37 @@ from jax import Array
 
 from sfmab_jax.base import Bandit, with_static_functions
 from sfmab_jax.checks import check_integer, check_number, check_probability
-from sfmab_jax.losses.base import from_array
+from sfmab_jax.losses.sequence import from_array
+from sfmab_jax.numerics.threefry import pinned_generator, root_key
 from sfmab_jax.worst_case import checkpoint as files
 from sfmab_jax.worst_case.constraints import Constraint, sup_norm
-from sfmab_jax.worst_case.evaluation import WorstCase, bound_of, rate, rating
+from sfmab_jax.worst_case.evaluation import WorstCase, bound_of, play_table, rate
 from sfmab_jax.worst_case.objectives import Objective, divisor, regret
 from sfmab_jax.worst_case.search import Ascent, Plan, advance, begin
-from sfmab_jax.worst_case.starts import Known, known_tables, rank, starts
+from sfmab_jax.worst_case.start_tables import NamedTables, known_tables, rank, start_tables
 
 __all__ = ["worst_case"]
 
-# Added to the seed, so that games that rank, train and judge are never the same.
+# Added to the seed, so that training, ranking and scoring use different games.
 _RANKING, _FRESH = 1, 2
 # Games that rank a built-in adversary; its score comes from fresh ones.
 _RANKING_SEEDS = 256
 
 
 class _Search(NamedTuple):
-    """What does not change during a search."""
+    """Constants of a search."""
 
     plan: Plan
     objective: Objective
     constraint: Constraint
     bandits: dict[str, Bandit]
-    ranked: dict[str, Known]
+    rivals: dict[str, NamedTables]  # the built-in adversaries of each strategy, hardest first
     seed: int
-    judges: int  # fresh games
+    score_seeds: int  # fresh games
     identity: str
 
 
+@pinned_generator()
 def worst_case(
     strategy: Bandit | Mapping[str, Bandit],
     num_arms: int,
@@ -60,11 +62,11 @@ def worst_case(
     checkpoint: str | Path | None = None,
     progress: bool | Callable[[str], None] | None = None,
 ) -> WorstCase | dict[str, WorstCase]:
-    """Searches for the loss table [T, n] on which a strategy does worst, by gradient ascent.
+    """Search for the loss table [T, n] on which a strategy does worst, by gradient ascent.
 
     Starts from the built-in adversaries under the same constraint, and returns the best table
-    found with its score on fresh games. Ctrl-C stops the search; what it has found by then is
-    returned. With ``checkpoint`` the same call goes on from there, to the same end.
+    found with its score on fresh games. Ctrl-C stops the search and returns the best so far; with
+    ``checkpoint`` the same call goes on from there, to the same end.
 
     Args:
       strategy: a bandit, or several by name, which are searched together in one program.
@@ -78,9 +80,9 @@ def worst_case(
       step_size: of the first step, in units of a typical loss under the constraint.
       feedback: 1 for the unbiased gradient, 0 for the one of low variance; see
         `sfmab_jax.worst_case.gradient`.
-      seed: names the search.
-      score_seeds: fresh games that judge the result.
-      checkpoint: a file (.npz) that keeps the search after every check.
+      seed: of all random numbers of the search.
+      score_seeds: fresh games that score the result.
+      checkpoint: a file (.npz) to which the search is written after every check.
       progress: whether to print a line after every check; None does so in a terminal. A function
         is given the line.
 
@@ -126,25 +128,27 @@ def worst_case(
         objective=objective,
         constraint=constraint,
         bandits={name: with_static_functions(bandit) for name, bandit in bandits.items()},
-        ranked=_ranked(bandits, known, objective, seed),
+        rivals=_rank_rivals(bandits, known, objective, seed),
         seed=seed,
-        judges=score_seeds,
+        score_seeds=score_seeds,
         identity=files.describe(
             bandits, objective, constraint.project, constraint.label, plan, num_arms, num_rounds,
             num_restarts, seed, tuple(rivals or ()),
         ),
     )  # fmt: skip
     path = None if checkpoint is None else Path(checkpoint)
-    step, ascents, history = _ascend(search, num_restarts, size, path, _teller(progress))
+    step, ascents, history = _ascend(search, num_restarts, size, path, _printer(progress))
     found = {
-        name: _judge(search, name, ascent, step, np.array([row[k] for row in history]))
+        name: _evaluate(search, name, ascent, step, np.array([row[k] for row in history]))
         for k, (name, ascent) in enumerate(zip(bandits, ascents))
     }
     return found["strategy"] if isinstance(strategy, Bandit) else found
 
 
-def _ranked(bandits: Mapping[str, Bandit], known: Known, objective: Objective, seed: int):
-    """The built-in adversaries for each strategy, the hardest first."""
+def _rank_rivals(
+    bandits: Mapping[str, Bandit], known: NamedTables, objective: Objective, seed: int
+):
+    """Rank the built-in adversaries of each strategy, the hardest first."""
     try:
         return {
             name: rank(bandit, known, objective, _RANKING_SEEDS, seed + _RANKING)[0]
@@ -157,35 +161,35 @@ def _ranked(bandits: Mapping[str, Bandit], known: Known, objective: Objective, s
 
 
 def _ascend(search: _Search, num_restarts: int, size: float, path: Path | None, say):
-    """The searches after the last step, or the last before Ctrl-C."""
+    """Search to the last step, or to Ctrl-C; return the step, the searches and their scores."""
     plan = search.plan
-    root = jax.random.key(search.seed)
+    root = root_key(search.seed)
     bandits = tuple(search.bandits.values())
     ascents: tuple[Ascent, ...] = tuple(
-        _begin(search, bandit, ranked, num_restarts, size, root)
-        for bandit, ranked in zip(bandits, search.ranked.values())
+        _begin(search, bandit, rivals, num_restarts, size, root)
+        for bandit, rivals in zip(bandits, search.rivals.values())
     )
     history = [_scores(plan, search.objective, ascents)]
     step = 0
-    kept = None if path is None else files.read_checkpoint(path, search.identity, ascents)
-    if kept is not None:
-        step, ascents, history = kept
+    stored = None if path is None else files.read_checkpoint(path, search.identity, ascents)
+    if stored is not None:
+        step, ascents, history = stored
         say(f"goes on after step {step} of {plan.num_steps}, from {path}")
     started, first = time.perf_counter(), step
     try:
         while step < plan.num_steps:
-            moved = advance(
+            next_ascents = advance(
                 plan, search.objective, search.constraint.project, bandits, ascents, root,
                 jnp.int32(step),
             )  # fmt: skip
-            row = _scores(plan, search.objective, moved)  # waits for the result
-            step, ascents, history = step + plan.check_every, moved, [*history, row]
+            row = _scores(plan, search.objective, next_ascents)  # waits for the result
+            step, ascents, history = step + plan.check_every, next_ascents, [*history, row]
             if path is not None:
                 files.write_checkpoint(path, search.identity, step, ascents, history)
             left = (plan.num_steps - step) * (time.perf_counter() - started) / (step - first)
             best = ", ".join(
-                f"{name} {value:.4g} (start {begun:.4g})"
-                for name, value, begun in zip(search.bandits, row, history[0])
+                f"{name} {value:.4g} (start {start:.4g})"
+                for name, value, start in zip(search.bandits, row, history[0])
             )
             say(f"step {step} of {plan.num_steps}: {best}; {max(left, 0):.0f} s left")
     except KeyboardInterrupt:
@@ -194,9 +198,11 @@ def _ascend(search: _Search, num_restarts: int, size: float, path: Path | None, 
     return step, ascents, history
 
 
-def _begin(search: _Search, bandit: Bandit, ranked: Known, number: int, size: float, root: Array):
+def _begin(
+    search: _Search, bandit: Bandit, rivals: NamedTables, number: int, size: float, root: Array
+) -> Ascent:
     project, unit = search.constraint.project, search.plan.unit
-    tables = starts(ranked, number, size, search.seed)
+    tables = start_tables(rivals, number, size, search.seed)
     dtype = jnp.zeros(()).dtype if unit == 1 else jnp.float32
     inside = jax.vmap(project)(jnp.asarray(tables / unit, dtype) * unit) / unit
     start = jax.jit(begin, static_argnums=0)
@@ -204,35 +210,38 @@ def _begin(search: _Search, bandit: Bandit, ranked: Known, number: int, size: fl
 
 
 def _scores(plan: Plan, objective: Objective, ascents: tuple[Ascent, ...]) -> list[float]:
-    """The best score of each search, in true units."""
+    """Best score of each search, in the unit of the losses."""
     unit = 1.0 if objective.bound is not None else plan.unit
     return [float(np.max(np.asarray(ascent.scores))) * unit for ascent in ascents]
 
 
-def _judge(search: _Search, name: str, ascent: Ascent, step: int, history: np.ndarray) -> WorstCase:
-    """The best of the restarts on fresh games, beside the best built-in adversary."""
-    bandit, other, ranked = search.bandits[name], search.objective.rival, search.ranked[name]
-    # Where the restarts are now, and the best each has had: the score that chose the latter was
-    # the luckiest of many, so all are compared once more, on more games.
+def _evaluate(
+    search: _Search, name: str, ascent: Ascent, step: int, history: np.ndarray
+) -> WorstCase:
+    """Score the best of the restarts and the best built-in adversary on fresh games."""
+    bandit, other, rivals = search.bandits[name], search.objective.rival, search.rivals[name]
+    # The current and the best tables of the restarts. The score that chose the best was the
+    # luckiest of many, so all are compared once more, on more games.
     tables = np.concatenate([np.asarray(ascent.best), np.asarray(ascent.tables)])
-    finalists = Known(("found",) * len(tables), tables.astype(np.float64) * search.plan.unit)
-    best = rank(bandit, finalists, search.objective, search.judges // 2, search.seed + _RANKING)
+    finalists = NamedTables(("found",) * len(tables), tables.astype(np.float64) * search.plan.unit)
+    best = rank(
+        bandit, finalists, search.objective, search.score_seeds // 2, search.seed + _RANKING
+    )
     table = best[0].tables[0]
-    judged = [
-        rate(name, bandit, losses, other, search.judges, search.seed + _FRESH)
-        for losses in (table, ranked.tables[0])
-    ]
-    divisors = [divisor(search.objective, losses) for losses in (table, ranked.tables[0])]
-    (result, values), (rival_result, rival_values) = judged
+    (result, values), (rival_result, rival_values) = (
+        play_table(name, bandit, losses, other, search.score_seeds, search.seed + _FRESH)
+        for losses in (table, rivals.tables[0])
+    )
+    divisors = [divisor(search.objective, losses) for losses in (table, rivals.tables[0])]
     return WorstCase(
         name=name,
         constraint=search.constraint.label,
         losses=from_array(table, name=f"worst case of {name}"),
         table=table,
-        score=rating(values, divisors[0]),
-        rival=ranked.families[0],
-        rival_losses=ranked.tables[0],
-        rival_score=rating(rival_values, divisors[1]),
+        score=rate(values, divisors[0]),
+        rival=rivals.families[0],
+        rival_losses=rivals.tables[0],
+        rival_score=rate(rival_values, divisors[1]),
         result=result,
         rival_result=rival_result,
         bound=bound_of(result, table),
@@ -243,7 +252,7 @@ def _judge(search: _Search, name: str, ascent: Ascent, step: int, history: np.nd
 
 
 def _size(constraint: Constraint, num_rounds: int, num_arms: int) -> float:
-    """Of a typical loss, after seeing that the constraint is one for such tables."""
+    """Size of a typical loss, after checking that the constraint fits such tables."""
     shape = jax.ShapeDtypeStruct((num_rounds, num_arms), jnp.float32)
     try:
         jax.eval_shape(constraint.project, shape)
@@ -255,7 +264,7 @@ def _size(constraint: Constraint, num_rounds: int, num_arms: int) -> float:
     return float(constraint.size(num_rounds, num_arms))
 
 
-def _teller(progress: Any) -> Callable[[str], None]:
+def _printer(progress: Any) -> Callable[[str], None]:
     if callable(progress):
         return progress
     if progress is False or (progress is None and not sys.stderr.isatty()):

@@ -29,13 +29,13 @@ from jax import Array
 
 from sfmab_jax.base import Bandit, Estimation
 from sfmab_jax.compose import compose, parts_of
-from sfmab_jax.worst_case.rollout import Games, play_forward, sweep_backward
+from sfmab_jax.worst_case.differentiable import play_forward, sweep_backward
 
 __all__ = ["RegretGradient", "mean_regrets", "regret_gradient"]
 
 
 class RegretGradient(NamedTuple):
-    """Of R tables, S seeds each. Means over the seeds are the estimates."""
+    """Regrets and derivatives of R tables, S seeds each; means over the seeds are the estimates."""
 
     regrets: Array  # [R, S]
     by_losses: Array  # [R, T, n, S]
@@ -51,7 +51,7 @@ def regret_gradient(
     feedback: float = 1.0,
     loss_unit: Array | float = 1.0,
 ) -> RegretGradient:
-    """The regret of every game and its contribution to the derivative of the expected regret.
+    """Return the regret of every game and its share of the derivative of the expected regret.
 
     All tables are played with the same random numbers.
 
@@ -60,7 +60,7 @@ def regret_gradient(
       parameters: a pytree of floating-point arrays; () for none.
       tables: the losses [R, T, n].
       keys: of the games, uint32 [2, S] with S at least 2.
-      feedback: 1 without bias, 0 with little variance; see above.
+      feedback: 1 without bias, 0 with little variance; see the head of this module.
       loss_unit: the size of one unit of loss in the numbers of the tables.
     """
     num_tables, num_rounds, num_arms = tables.shape
@@ -71,11 +71,11 @@ def regret_gradient(
     costs = games.costs.reshape(num_rounds, num_tables, num_seeds)
     weights = _advantages(costs).reshape(num_rounds, -1) * jnp.asarray(feedback, tables.dtype)
 
-    def damped(parameters):
+    def make_damped(parameters):
         bandit = make(parameters)
         return bandit if feedback == 1 else _with_feedback(bandit, feedback)
 
-    by_lanes, by_parameters = sweep_backward(damped, parameters, lanes, games, weights, unit)
+    by_lanes, by_parameters = sweep_backward(make_damped, parameters, lanes, games, weights, unit)
     by_losses = by_lanes.reshape(num_rounds, num_arms, num_tables, num_seeds)
     best, is_best = _best_arms(tables)
     return RegretGradient(
@@ -86,11 +86,11 @@ def regret_gradient(
 
 
 def mean_regrets(bandit: Bandit, tables: Array, keys: Array, loss_unit: Array | float) -> Array:
-    """The mean over the seeds of sum_t l_t.p'_t - min_i sum_t l_t(i), [R]; nothing is derived."""
+    """Mean over the seeds of sum_t l_t.p'_t - min_i sum_t l_t(i), [R], without derivatives."""
     num_tables, num_seeds = len(tables), keys.shape[1]
     lanes = jnp.repeat(jnp.moveaxis(tables, 0, -1), num_seeds, axis=-1)
     unit = jnp.asarray(loss_unit, tables.dtype)
-    games: Games = play_forward(bandit, lanes, jnp.tile(keys, (1, num_tables)), unit)
+    games = play_forward(bandit, lanes, jnp.tile(keys, (1, num_tables)), unit)
     totals = jnp.sum(games.costs, axis=0).reshape(num_tables, num_seeds)
     return jnp.mean(totals, axis=1) - _best_arms(tables)[0]
 
@@ -103,7 +103,7 @@ def _advantages(costs: Array) -> Array:
 
 
 def _best_arms(tables: Array) -> tuple[Array, Array]:
-    """min_i sum_t l_t(i) of every table [R], and the derivative of it by each l_t [R, n]."""
+    """min_i sum_t l_t(i) of every table [R], and its derivative by each l_t [R, n]."""
     totals = jnp.sum(tables, axis=1)
     best = jnp.min(totals, axis=-1)
     ties = (totals == best[:, None]).astype(tables.dtype)
@@ -116,23 +116,23 @@ def _by_tables(lanes: Array, num_tables: int) -> Array:
 
 
 def _with_feedback(bandit: Bandit, share: float) -> Bandit:
-    """The same bandit, with derivatives through p' in its estimates multiplied by ``share``."""
+    """Return the bandit with derivatives through p' in its estimates multiplied by ``share``."""
     sampling, estimation, full_information = parts_of(bandit)
 
     def estimate(state, play, probabilities, arm, loss):
-        held = _damped(probabilities, jnp.asarray(share, probabilities.dtype))
-        return estimation.estimate(state, play, held, arm, loss)
+        damped = _damp(probabilities, jnp.asarray(share, probabilities.dtype))
+        return estimation.estimate(state, play, damped, arm, loss)
 
-    damped = Estimation(estimation.init, estimate, estimation.update)
-    return compose(sampling, damped, full_information)._replace(feedback=bandit.feedback)
+    scheme = Estimation(estimation.init, estimate, estimation.update)
+    return compose(sampling, scheme, full_information)._replace(feedback=bandit.feedback)
 
 
 @jax.custom_jvp
-def _damped(x: Array, share: Array) -> Array:
-    """``x``, with derivatives multiplied by ``share``."""
+def _damp(x: Array, share: Array) -> Array:
+    """Return ``x``, with derivatives multiplied by ``share``."""
     return x
 
 
-@_damped.defjvp
-def _damped_jvp(primals, tangents):
+@_damp.defjvp
+def _damp_jvp(primals, tangents):
     return primals[0], primals[1] * tangents[0]

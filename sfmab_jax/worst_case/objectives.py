@@ -1,7 +1,7 @@
-"""What the adversary wants: regret, regret over a bound, or one strategy's regret over another's.
+"""Objectives of the adversary: regret, regret over a bound, or regret less another strategy's.
 
-An objective is (R(l) - R'(l)) / B(l): the regret of the strategy, less that of a rival where there
-is one, over a bound where there is one.
+An objective is (R(l) - R'(l)) / B(l): the regret of the strategy, less that of a rival if there is
+one, over a bound if there is one.
 """
 
 from collections.abc import Callable
@@ -14,14 +14,19 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import Bandit, as_partial, with_static_functions
-from sfmab_jax.norms import Norms
+from sfmab_jax.results.norms import Norms
 from sfmab_jax.theory.bounds import Exploration, corrected
 
 __all__ = ["Objective", "regret", "regret_difference", "regret_over_bound"]
 
 
 class Objective(NamedTuple):
-    """(R(l) - R'(l)) / B(l): ``rival`` plays R', ``bound`` is B of the `Norms`; None is none."""
+    """(R(l) - R'(l)) / B(l).
+
+    Attributes:
+      rival: the strategy with regret R'; None for R' = 0.
+      bound: B as a function of the `Norms`; None for B = 1.
+    """
 
     rival: Bandit | None
     bound: Callable[[Norms], Array] | None
@@ -50,12 +55,12 @@ def regret_over_bound(bound: Exploration | Callable[[Norms], Any]) -> Objective:
         return Objective(None, as_partial(bound))
     if bound not in ("adaptive", "decaying"):
         raise ValueError(f"bound is {bound!r}; choose 'adaptive', 'decaying' or give a function")
-    chosen = {"adaptive": _adaptive_bound, "decaying": _decaying_bound}[bound]
-    return Objective(None, Partial(chosen))
+    function = {"adaptive": _adaptive_bound, "decaying": _decaying_bound}[bound]
+    return Objective(None, Partial(function))
 
 
 def table_norms(table: Array) -> Norms:
-    """The norms of one table [T, n] at its end, differentiable; every entry is [1, 1]."""
+    """Norms of one table [T, n] at its end, differentiable; every entry is [1, 1]."""
     totals = jnp.sum(table, axis=0)
     values = (
         jnp.sum(jnp.abs(table)),

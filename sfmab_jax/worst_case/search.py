@@ -1,9 +1,9 @@
-"""Gradient ascent on loss tables: restarts of every strategy climb together in one program.
+"""Gradient ascent on loss tables: the restarts of all strategies climb in one program.
 
 A step draws new games, estimates the derivative of the objective, takes a step of Adam and
 projects onto the constraint. After every few steps all tables are scored on a set of games of
-their own, and each restart keeps the best it has had. Neither set of games is ever the score that
-is reported.
+their own, and each restart keeps its best table. The score that is reported comes from neither
+set of games.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ import optax
 from jax import Array, lax
 
 from sfmab_jax.base import Bandit
-from sfmab_jax.random_bits import game_key
+from sfmab_jax.numerics.threefry import game_keys
 from sfmab_jax.worst_case.gradient import mean_regrets, regret_gradient
 from sfmab_jax.worst_case.objectives import Objective, bounds_and_slopes
 
@@ -24,7 +24,7 @@ __all__ = ["Ascent", "Plan", "advance", "begin", "update"]
 
 
 class Plan(NamedTuple):
-    """How to search; the same for all strategies."""
+    """Settings of a search, the same for all strategies."""
 
     num_steps: int
     check_every: int  # steps between two scores
@@ -36,16 +36,16 @@ class Plan(NamedTuple):
 
 
 class Ascent(NamedTuple):
-    """The search for one strategy; R restarts."""
+    """State of the search for one strategy; R restarts."""
 
-    tables: Array  # where the restarts are [R, T, n]
+    tables: Array  # of the restarts [R, T, n]
     optimizer: Any
-    best: Array  # the best each has had [R, T, n]
-    scores: Array  # and its score [R]
+    best: Array  # the best table of each so far [R, T, n]
+    scores: Array  # of these [R]
 
 
 def begin(plan: Plan, objective: Objective, bandit: Bandit, tables: Array, root: Array) -> Ascent:
-    """The search before its first step."""
+    """Return the search before its first step."""
     optimizer = jax.vmap(_optimizer(plan, tables).init)(tables)
     return Ascent(tables, optimizer, tables, _score(plan, objective, bandit, tables, root))
 
@@ -60,9 +60,10 @@ def advance(
     root: Array,
     first_step: Array,
 ) -> tuple[Ascent, ...]:
-    """``plan.check_every`` steps of every search, and a score.
+    """Take ``plan.check_every`` steps of every search, then score the tables.
 
     Args:
+      plan, objective: of the search.
       project: of the constraint, for true losses.
       bandits, ascents: one for each strategy.
       root: a typed key; steps draw from it by their number, so a search can be resumed.
@@ -96,13 +97,13 @@ def _climb(plan: Plan, objective, project, bandit: Bandit, ascent: Ascent, root,
 
 
 def update(optimizer: optax.GradientTransformation, slope: Array, state: Any, tables: Array):
-    """``optimizer.update`` where promotions are errors: optax multiplies floats by its counter."""
+    """Call ``optimizer.update`` with promotion allowed: optax multiplies floats by its counter."""
     with jax.numpy_dtype_promotion("standard"):
         return optimizer.update(slope, state, tables)
 
 
 def _optimizer(plan: Plan, tables: Array) -> optax.GradientTransformation:
-    """Adam with a cosine schedule. A slope is about 1 a loss: longer ones are clipped to that."""
+    """Return Adam with a cosine schedule. Slopes of more than about 1 per loss are clipped."""
     entries = tables.shape[1] * tables.shape[2]
     return optax.chain(
         optax.clip_by_global_norm(entries**0.5),
@@ -111,7 +112,7 @@ def _optimizer(plan: Plan, tables: Array) -> optax.GradientTransformation:
 
 
 def _slope(plan: Plan, objective: Objective, bandit: Bandit, tables: Array, keys: Array) -> Array:
-    """The derivative of the objective by the tables, [R, T, n], estimated from these games.
+    """Estimate the derivative of the objective by the tables, [R, T, n], from these games.
 
     A constant factor does not matter: with a bound B, B d(R/B) = dR - (R/B) dB is followed.
     """
@@ -126,14 +127,14 @@ def _slope(plan: Plan, objective: Objective, bandit: Bandit, tables: Array, keys
 
 
 def _mean_gradient(plan: Plan, bandit: Bandit, tables: Array, keys: Array) -> tuple[Array, Array]:
-    found = regret_gradient(
+    gradient = regret_gradient(
         lambda _: bandit, (), tables, keys, feedback=plan.feedback, loss_unit=1 / plan.unit
     )
-    return jnp.mean(found.regrets, axis=-1), jnp.mean(found.by_losses, axis=-1)
+    return jnp.mean(gradient.regrets, axis=-1), jnp.mean(gradient.by_losses, axis=-1)
 
 
 def _score(plan: Plan, objective: Objective, bandit: Bandit, tables: Array, root: Array) -> Array:
-    """The objective of every table on the games kept for this, [R], in units of ``plan.unit``."""
+    """Score every table on the games reserved for this, [R], in units of ``plan.unit``."""
     keys = _keys(root, jnp.int32(0), plan.selection_seeds)
     value = mean_regrets(bandit, tables, keys, 1 / plan.unit)
     if objective.rival is not None:
@@ -144,5 +145,4 @@ def _score(plan: Plan, objective: Objective, bandit: Bandit, tables: Array, root
 
 
 def _keys(root: Array, number: Array, num_seeds: int) -> Array:
-    seeds = jnp.arange(num_seeds, dtype=jnp.int32)
-    return jax.vmap(lambda seed: game_key(root, number, seed), out_axes=-1)(seeds)
+    return game_keys(root, number, jnp.arange(num_seeds, dtype=jnp.int32))

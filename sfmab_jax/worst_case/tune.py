@@ -1,4 +1,4 @@
-"""tune: the parameters of a strategy with the least expected regret on given losses."""
+"""`tune`: the parameters of a strategy with the least expected regret on given losses."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,26 +14,28 @@ from jax import Array, lax
 from sfmab_jax.base import Bandit
 from sfmab_jax.checks import check_integer, check_number
 from sfmab_jax.losses import LossSequence, as_loss_sequence
-from sfmab_jax.random_bits import game_key
+from sfmab_jax.numerics.threefry import game_keys, pinned_generator, root_key
+from sfmab_jax.results.statistics import units
 from sfmab_jax.simulate import simulate
-from sfmab_jax.worst_case.evaluation import Rating, rating
+from sfmab_jax.worst_case.evaluation import Rating, rate
 from sfmab_jax.worst_case.gradient import mean_regrets
 from sfmab_jax.worst_case.search import update
-from sfmab_jax.worst_case.starts import members
+from sfmab_jax.worst_case.start_tables import members
 
 __all__ = ["Tuned", "tune"]
-
 
 # Of the central differences, as a share of the way between the limits.
 _HALF_WIDTH = 0.05
 
 
 class Tuned(NamedTuple):
-    """What `tune` found.
+    """Parameters found by `tune`.
 
-    ``parameters``: by name. ``bandit``: made with them. ``score``: the mean regret on sequences
-    and games that the search has not seen. ``history``: the mean regret in training after every
-    step, of the best restart [steps].
+    Attributes:
+      parameters: by name.
+      bandit: the strategy with these parameters.
+      score: the mean regret on sequences and games that the search has not seen.
+      history: the mean regret in training after every step, of the best restart [steps].
     """
 
     parameters: dict[str, float]
@@ -42,6 +44,7 @@ class Tuned(NamedTuple):
     history: np.ndarray
 
 
+@pinned_generator()
 def tune(
     strategy_factory: Callable[..., Bandit],
     parameters: Mapping[str, tuple[float, float]],
@@ -56,25 +59,25 @@ def tune(
     seed: int = 0,
     score_seeds: int = 512,
 ) -> Tuned:
-    """Minimises the expected regret over continuous parameters, by gradient descent (Adam).
+    """Minimise the expected regret over continuous parameters, by gradient descent (Adam).
 
     A parameter moves between its two limits, on a logarithmic scale where both are positive. The
     gradient is a central difference over a tenth of that way, both sides with the same random
     numbers. `regret_gradient` gives derivatives by parameters, too, but over 200 rounds its
     unbiased form has standard deviations of 1e2 to 1e9, and its form of low variance leaves out
-    what learning rates and exploration are there for, the variance of the estimates: near the
-    best learning rate it has the wrong sign.
+    the variance of the estimates, which learning rates and exploration control: near the best
+    learning rate it has the wrong sign.
 
     Args:
       strategy_factory: ``strategy_factory(**parameters)`` gives a bandit, from traced numbers.
       parameters: names with (lowest, highest).
       losses: a family; or an array [K, T, n], of which every other sequence is held out.
       num_rounds: T; by default that of the array, or 200.
-      num_sequences: of a family, for training; as many others are held out for the score.
+      num_sequences: members of a family to train on; as many others are held out for the score.
       num_restarts: starts, spread evenly between the limits.
       num_steps, num_seeds, step_size: of Adam; games of each sequence in a step; the first step as
         a share of the way between the limits.
-      seed: names the search.
+      seed: of all random numbers of the search.
       score_seeds: games of each held-out sequence.
 
     >>> import sfmab_jax as sf
@@ -107,24 +110,23 @@ def tune(
     start = jnp.asarray(np.repeat(places[:, None], len(names), axis=1), jnp.float32)
     descend = jax.jit(partial(_descend, make, num_steps, num_seeds, step_size))
     tables = jnp.asarray(training, jnp.float32)
-    places, history = map(np.asarray, descend(start, tables, jax.random.key(seed)))
+    places, history = map(np.asarray, descend(start, tables, root_key(seed)))
     # The mean over the last quarter of the steps has less of their noise.
     last = slice(-max(1, num_steps // 4), None)
     recent = history[last].mean(axis=0)
     if np.isnan(recent).all():
         raise ValueError("the regret is not a number for any of the parameters tried")
     best = int(np.nanargmin(recent))
-    chosen = places[last, best].mean(axis=0)
-    values = {name: float(_value(parameters[name], chosen[k])) for k, name in enumerate(names)}
+    place = places[last, best].mean(axis=0)
+    values = {name: float(_value(parameters[name], place[k])) for k, name in enumerate(names)}
     bandit = strategy_factory(**values)
-    judged: Any = simulate(bandit, held_out, num_seeds=score_seeds, seed=seed + 1, checkpoints=1)
-    per_sequence = judged.mean()[:, -1]
-    games = per_sequence if len(per_sequence) > 1 else judged.expected_regret[0, :, -1]
-    return Tuned(values, bandit, rating(games, 1.0), history[:, best])
+    result: Any = simulate(bandit, held_out, num_seeds=score_seeds, seed=seed + 1, checkpoints=1)
+    regrets = units(result.expected_regret)[:, -1]
+    return Tuned(values, bandit, rate(regrets, 1.0), history[:, best])
 
 
 def _split(losses: LossSequence, num_rounds: int | None, number: int, seed: int):
-    """Tables to train on and tables held out, each [K, T, n]."""
+    """Return the tables to train on and those held out, each [K, T, n]."""
     if losses.table is None:
         rounds = check_integer("num_rounds", num_rounds or 200, 1, 2**20)
         tables = members(losses, rounds, 2 * number, seed)
@@ -137,7 +139,7 @@ def _split(losses: LossSequence, num_rounds: int | None, number: int, seed: int)
 
 
 def _value(limits: tuple[float, float], place: Array) -> Array:
-    """The parameter at a place in [0, 1] between its limits."""
+    """Value of a parameter at a place in [0, 1] between its limits."""
     low, high = limits
     place = jnp.asarray(place)
     if low > 0:
@@ -150,7 +152,7 @@ def _make(factory, limits: dict[str, tuple[float, float]], places: Array) -> Ban
 
 
 def _descend(make, num_steps, num_seeds, step_size, start: Array, tables: Array, root):
-    """The places [steps, R, P] and mean regrets [steps, R] of the restarts, step by step."""
+    """Return the places [steps, R, P] and mean regrets [steps, R] of the restarts at every step."""
     optimizer = optax.adam(optax.cosine_decay_schedule(step_size, num_steps))
     sides = _HALF_WIDTH * jnp.eye(start.shape[1], dtype=start.dtype)
 
@@ -163,7 +165,7 @@ def _descend(make, num_steps, num_seeds, step_size, start: Array, tables: Array,
     def step(carry, number: Array):
         places, state = carry
         seeds = jnp.arange(num_seeds, dtype=jnp.int32)
-        keys = jax.vmap(lambda seed: game_key(root, number, seed), out_axes=-1)(seeds)
+        keys = game_keys(root, number, seeds)
         slopes, regrets = lax.map(lambda one: slope(one, keys), places)
         change, state = update(optimizer, slopes, state, places)
         moved = optax.apply_updates(places, change)

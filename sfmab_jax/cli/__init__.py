@@ -1,0 +1,16 @@
+"""The command line, `sfmab`.
+
+    main                 the commands put together, with `list`, `verify` and `bench`
+    run, losses, plan, worst_case    a command each
+    study                the commands `study new | check | run | report`
+    options              what several commands share
+    bench                the race behind `sfmab bench` and `python -m benchmarks`
+    compilation_cache    compiled programs kept from run to run
+
+The console script calls `main`; each command imports what it needs when it runs, so that help and
+usage errors are quick.
+"""
+
+from sfmab_jax.cli.main import app, main
+
+__all__ = ["app", "main"]

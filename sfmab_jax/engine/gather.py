@@ -1,0 +1,80 @@
+"""Put what the compiled program leaves, group by group, in the order of the games."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from sfmab_jax.engine.rounds import GroupState
+
+__all__ = ["BatchResults", "gather_results"]
+
+
+@dataclass(frozen=True)
+class BatchResults:
+    """What a batch of games left: totals in float64 and true units, the rest as kept."""
+
+    realised: np.ndarray  # [games, C]
+    expected: np.ndarray  # [games, C]
+    records: Any  # leaves [games, C, ...]
+    observed: np.ndarray | None  # rows of the observer [games, C, R], in units of `Run.unit`
+    first_without_law: np.ndarray | None  # int32 [games], see `GroupState`
+
+
+def gather_results(
+    states: Sequence[GroupState], places: Sequence[np.ndarray], num_games: int, unit: float
+) -> BatchResults:
+    """Return the results in the order of the games.
+
+    Args:
+      states: one for each call, leaves [groups, ..., lanes].
+      places: of the games of each call in the batch, [groups, lanes]; fewer groups where some are
+        spare, and numbers from ``num_games`` on for spare lanes.
+      num_games: in the batch.
+      unit: that losses were counted in.
+    """
+    num_checkpoints = states[0].totals.shape[1] - 1
+    realised, expected = np.empty((2, num_games, num_checkpoints))
+    for state, here in zip(states, places, strict=True):
+        value, error, advantage, its_error = np.moveaxis(np.asarray(state.totals)[:, :-1], 2, 0)
+        total = np.add(value, error, dtype=np.float64)
+        _put(total * unit, here, realised)
+        total += np.add(advantage, its_error, dtype=np.float64)
+        _put(total * unit, here, expected)
+
+    def of_games(*rows: np.ndarray) -> np.ndarray:
+        """Rows of the calls [groups, C, ..., lanes] -> [games, C, ...]."""
+        games = np.empty((num_games, *rows[0].shape[1:-1]), rows[0].dtype)
+        for row, here in zip(rows, places, strict=True):
+            _put(row, here, games)
+        return games
+
+    def checkpoints_of_games(*leaves: Array) -> np.ndarray:
+        return of_games(*(np.asarray(leaf)[:, :-1] for leaf in leaves))
+
+    records, observed = jax.tree.map(
+        checkpoints_of_games, *((state.records, state.observer_rows) for state in states)
+    )
+    # Without an observer there are no rows, but an empty tree of them.
+    rows = None if isinstance(observed, tuple) else observed
+    without_law = None
+    if isinstance(states[0].first_without_law, Array):
+        without_law = of_games(*(np.asarray(state.first_without_law) for state in states))
+    return BatchResults(realised, expected, records, rows, without_law)
+
+
+def _put(rows: np.ndarray, places: np.ndarray, games: np.ndarray) -> None:
+    """Write rows [groups, ..., lanes] to their games of [games, ...].
+
+    Spare groups and lanes are left out.
+    """
+    by_lane = np.moveaxis(rows[: len(places)], -1, 1)
+    first, end = places[0, 0], places[0, 0] + places.size
+    if end <= len(games) and np.array_equal(places.ravel(), np.arange(first, end)):
+        games[first:end].reshape(by_lane.shape)[...] = by_lane
+    else:
+        real = places < len(games)
+        games[places[real]] = by_lane[real]

@@ -1,0 +1,198 @@
+"""Compile loops for speed on CPU: no library calls, wide vectors, one function for all rounds."""
+
+import inspect
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import cache, partial, wraps
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental.xla_metadata import set_xla_metadata
+
+from sfmab_jax.engine.lanes.jaxpr import held_jaxprs
+from sfmab_jax.engine.lanes.rules import ELEMENTWISE
+
+__all__ = ["compile_loop"]
+
+# Held while a program is compiled, lest several threads compile it at the same time.
+_COMPILING = threading.Lock()
+# A program takes some 5 to 20 MB. A call of `simulate` may have one for each strategy.
+_MOST_PROGRAMS = 40
+_CPU_OPTIONS: tuple[tuple[str, str | bool], ...] = (
+    # XLA's library calls for reductions break the fusion of a round.
+    ("xla_cpu_experimental_ynn_fusion_type", ""),
+    ("xla_cpu_prefer_vector_width", "512"),
+)
+# Minima and maxima in one instruction, which loses a NaN.
+_FAST_MIN_MAX = ("xla_cpu_enable_fast_min_max", True)
+# What has been tried in one piece of machine code: by the strategies at 1 to 100,000 arms and by
+# the fuzz of the transform at axes of 1 to 300. XLA refuses other operations, such as sorts and
+# callbacks, or even ends the process over them (argmin; any array without elements).
+_IN_ONE_PIECE = ELEMENTWISE | frozenset(
+    """
+    broadcast_in_dim closed_call concatenate cond custom_jvp_call custom_vjp_call dynamic_slice
+    dynamic_update_slice gather iota jit optimization_barrier pad pjit reduce reduce_and reduce_max
+    reduce_min reduce_or reduce_prod reduce_sum reshape scan scatter shard_map slice squeeze stack
+    stop_gradient transpose while
+    """.split()
+)
+_TYPES_IN_ONE_PIECE = frozenset("bool int32 int64 uint32 uint64 float32 float64".split())
+_RANK_IN_ONE_PIECE = 6
+
+
+def compile_loop(
+    function: Callable,
+    platform: str,
+    *,
+    wrap: Callable[[Callable], Callable] = lambda piece: piece,
+    static_argnames: tuple[str, ...] = (),
+    donate_argnames: tuple[str, ...] = (),
+    exact: bool = True,
+) -> Callable[..., Callable[..., Any]]:
+    """Return a function of arguments that gives ``function`` compiled for such arguments.
+
+    On CPU it is compiled in one piece where XLA can, unless SFMAB_PLAIN_PROGRAMS is set. To look up
+    the program takes as long as to call it, so it is done once for many calls. The programs used
+    last are kept, and others forgotten.
+
+    Args:
+      function: the loop to compile.
+      platform: of the devices it will run on.
+      wrap: applied to the piece before it is compiled, such as to spread it over devices.
+      static_argnames, donate_argnames: as in `jax.jit`.
+      exact: see `sfmab_jax.engine.lanes`.
+    """
+    jit = partial(
+        jax.jit,
+        static_argnames=static_argnames,
+        donate_argnames=donate_argnames,
+        compiler_options=_compiler_options(platform, exact),
+    )
+    # By the types of the arguments, not their values: one program serves all numbers.
+    programs: OrderedDict[Any, Callable] = OrderedDict()
+    looking = threading.Lock()
+
+    def find(key: Any) -> Callable | None:
+        with looking:
+            if key in programs:
+                programs.move_to_end(key)
+            return programs.get(key)
+
+    def compile_program(*args, **kwargs) -> Callable:
+        # JAX keeps what it compiles for as long as the function lives, so each has its own.
+        plain = jit(wrap(_copy_of(function)))
+        whole = jit(wrap(_in_one_piece(function, static_argnames, donate_argnames)))
+        may_be_whole = platform == "cpu" and not os.environ.get("SFMAB_PLAIN_PROGRAMS")
+        if may_be_whole and _compiles(whole.trace(*args, **kwargs)):
+            return whole
+        plain.lower(*args, **kwargs).compile()
+        return plain
+
+    def program_for(*args, **kwargs) -> Callable:
+        static = tuple(kwargs.get(name) for name in static_argnames)
+        traced = {name: x for name, x in kwargs.items() if name not in static_argnames}
+        leaves, tree = jax.tree.flatten((args, traced))
+        key = (tree, tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in leaves), static)
+        program = find(key)
+        if program is None:
+            with _COMPILING:
+                program = find(key)  # another thread may have been first
+                if program is None:
+                    program = compile_program(*args, **kwargs)
+                    with looking:
+                        programs[key] = program
+                        if len(programs) > _MOST_PROGRAMS:
+                            programs.popitem(last=False)
+        return program
+
+    return program_for
+
+
+def _copy_of(function: Callable) -> Callable:
+    @wraps(function)
+    def copy(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return copy
+
+
+def _in_one_piece(
+    function: Callable, static_argnames: tuple[str, ...], donate_argnames: tuple[str, ...]
+) -> Callable:
+    """Mark ``function`` so that XLA on CPU emits it as one function of machine code.
+
+    Otherwise every kernel of every round is a call of its own, handed to a pool of threads: for
+    rounds of some tens of microseconds that takes half of the time. The mark is the undocumented
+    attribute ``xla_cpu_small_call``.
+
+    Args:
+      function: the loop to compile.
+      static_argnames: as in `jax.jit`.
+      donate_argnames: arguments every one of whose arrays goes into a loop.
+    """
+    parameters = inspect.signature(function)
+
+    def plain(*args, **kwargs):
+        # The mark is for the call alone: calls inside it are to be inlined as ever.
+        with set_xla_metadata(inlineable="true", xla_cpu_small_call="false"):
+            results = function(*args, **kwargs)
+        arguments = parameters.bind(*args, **kwargs).arguments
+        apart = (*static_argnames, *donate_argnames)
+        # XLA ends the process over an argument that is not used. Now all are.
+        return results, {name: x for name, x in arguments.items() if name not in apart}
+
+    call = jax.jit(wraps(function)(plain), static_argnames=static_argnames)
+
+    @wraps(function)
+    def marked(*args, **kwargs):
+        with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
+            results = call(*args, **kwargs)
+        return jax.lax.optimization_barrier(results)[0]
+
+    return marked
+
+
+def _compiles(traced: Any) -> bool:
+    """Whether XLA takes the program in one piece; then it is compiled."""
+    program = traced.jaxpr
+    if program.effects or not _was_tried(program.jaxpr):
+        return False
+    try:
+        traced.lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
+
+
+def _was_tried(jaxpr: Any) -> bool:
+    """Whether all operations and arrays are of a kind that was tried in one piece."""
+    return all(
+        eqn.primitive.name in _IN_ONE_PIECE
+        and all(_type_was_tried(atom.aval) for atom in (*eqn.invars, *eqn.outvars))
+        and all(map(_was_tried, held_jaxprs(eqn)))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _type_was_tried(aval: Any) -> bool:
+    shape = getattr(aval, "shape", ())
+    name = getattr(getattr(aval, "dtype", None), "name", "")
+    return name in _TYPES_IN_ONE_PIECE and len(shape) <= _RANK_IN_ONE_PIECE and 0 not in shape
+
+
+@cache
+def _compiler_options(platform: str, exact: bool) -> dict[str, str | bool] | None:
+    """Return those of the options that this XLA knows."""
+    wanted = _CPU_OPTIONS if exact else (*_CPU_OPTIONS, _FAST_MIN_MAX)
+    return {k: v for k, v in wanted if platform == "cpu" and _is_known(k, v)} or None
+
+
+def _is_known(name: str, value: str | bool) -> bool:
+    try:
+        jax.jit(lambda x: x + 1, compiler_options={name: value}).lower(1.0).compile()
+    except Exception:  # an XLA that does not know an option refuses in its own way
+        return False
+    return True

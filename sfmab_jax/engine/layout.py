@@ -1,0 +1,230 @@
+"""How a run is cut into batches, groups, chunks and windows; see the map in `sfmab_jax.engine`.
+
+The widths of groups and calls are rules of the arms, the platform and the class of memory alone:
+code of another width may round differently, and a game is to be the same bits alone or among a
+million. Batches and chunks may depend on the number of games and rounds, as no arithmetic crosses
+them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfmab_jax.engine.loss_stream import MOST_WINDOW_LOSSES, LossStream
+from sfmab_jax.losses import LossSequence
+
+__all__ = [
+    "Run",
+    "chunk_rounds_for",
+    "cpu_games_per_call",
+    "games_per_call",
+    "group_width",
+    "padded_shape",
+    "sequences_per_device",
+    "window_rounds",
+]
+
+# On CPU, the most arms times games of a batch.
+_BATCH_NUMBERS = 2**18
+# On CPU, about the rounds times arms times games of one call: some tenths of a second.
+_CHUNK_WORK = 2**24
+# A chunk on CPU is this many times as long where all games share one sequence of losses.
+_SHARED_FACTOR = 4
+# The most rounds in a window.
+_WINDOW = 16
+# On accelerators, numbers of state and scratch for each arm of a game.
+_NUMBERS_PER_ARM = 64
+# The losses of a chunk for a tile of a TPU stay in its vector memory: 4 MiB of float32.
+_TPU_LOSSES = 2**20
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything about a run but the strategy: which games are played, on what, and how.
+
+    In the names below, a width counts the games on one device, and games those on all devices.
+
+    Attributes:
+      losses: the sequences, or the family they are drawn from.
+      num_rounds, num_sequences, num_seeds: T, K and S.
+      first_seed: the number of the first seed.
+      seed: names the run; losses and arms are drawn from it.
+      checkpoints: the rounds at which results are kept [C].
+      dtype: float32 or float64.
+      unit: a power of two, in which losses are counted.
+      chunk_rounds: rounds in one call of the compiled program.
+      devices: JAX devices of one platform.
+      engine: "scan" or "fused".
+      batching: "lanes" or "vmap".
+    """
+
+    losses: LossSequence
+    num_rounds: int
+    num_sequences: int
+    num_seeds: int
+    first_seed: int
+    seed: int
+    checkpoints: np.ndarray
+    dtype: np.dtype
+    unit: float
+    chunk_rounds: int
+    devices: tuple[Any, ...]
+    engine: str
+    batching: str = "lanes"
+
+    @property
+    def num_games(self) -> int:
+        return self.num_sequences * self.num_seeds
+
+    @property
+    def batch_width(self) -> int:
+        """Games of a batch on each device.
+
+        On CPU a batch is wider than a call where many games share one sequence of losses, which
+        are then made less often.
+        """
+        width = self._call_width
+        # On accelerators, and on CPU from 65 to 256 arms, a call is one group and so is a batch.
+        while self.groups_per_call > 1 and self._may_widen_to(2 * width):
+            width *= 2
+        return width
+
+    def _may_widen_to(self, width: int) -> bool:
+        """Whether batches so wide are small enough, numerous enough, and of one sequence."""
+        numerous = self.num_games >= 4 * width * len(self.devices)
+        small = width * self.losses.num_arms <= _BATCH_NUMBERS
+        one = sequences_per_device(self.num_sequences, self.num_seeds, width) == 1
+        return numerous and small and one
+
+    @property
+    def _call_width(self) -> int:
+        return games_per_call(self.losses.num_arms, self.devices[0])
+
+    @property
+    def batch_games(self) -> int:
+        return self.batch_width * len(self.devices)
+
+    @property
+    def num_batches(self) -> int:
+        return -(-self.num_games // self.batch_games)
+
+    @property
+    def group_games(self) -> int:
+        """Games that are played side by side."""
+        width = self._call_width
+        if self.devices[0].platform == "cpu" and self.engine == "scan":
+            width = min(width, group_width(self.losses.num_arms))
+        return width * len(self.devices)
+
+    @property
+    def groups_per_call(self) -> int:
+        """Groups that one call plays in turn.
+
+        Independent of the number of games, so that one program serves all.
+        """
+        return self._call_width * len(self.devices) // self.group_games
+
+    @property
+    def window(self) -> int:
+        return window_rounds(self.losses.num_arms, self.chunk_rounds)
+
+    def chunks(self, start: int = 1) -> Iterator[tuple[int, int]]:
+        """Yield (first round, number of windows) of the chunks from round ``start`` on."""
+        for first in range(start, self.num_rounds + 1, self.chunk_rounds):
+            rounds = min(self.chunk_rounds, self.num_rounds - first + 1)
+            yield first, -(-rounds // self.window)
+
+    def loss_stream(self, sequences: np.ndarray) -> LossStream:
+        """Return the losses of these sequences."""
+        return LossStream(
+            self.losses,
+            sequences,
+            seed=self.seed,
+            unit=self.unit,
+            dtype=self.dtype,
+            chunk_rounds=self.chunk_rounds,
+        )
+
+
+def cpu_games_per_call(num_arms: int) -> int:
+    """Return the games that one call plays on a CPU device, from 32 to 512."""
+    return int(np.clip(2 ** np.floor(np.log2(16384 / num_arms)), 32, 512))
+
+
+def games_per_call(num_arms: int, device: Any) -> int:
+    """Return the games that one call plays on a device, a power of two.
+
+    On GPU and TPU width is what pays: as many as take a sixty-fourth of the memory, from 32 to
+    32,768. With 8 GiB or more and up to 16 arms that is 32,768 on every device.
+    """
+    if device.platform == "cpu":
+        return cpu_games_per_call(num_arms)
+    games = _memory_class(device) / 64 / (4 * _NUMBERS_PER_ARM * num_arms)
+    return int(np.clip(_power_of_two(games), 32, 2**15))
+
+
+def group_width(num_arms: int) -> int:
+    """Return the most games that a CPU plays side by side: 128 up to 256 arms, then one.
+
+    With few arms vectors are of games, as many as stay in the cache. With many arms they are of
+    the arms of one game: then no game waits for the Newton steps of another.
+    """
+    return 128 if num_arms <= 256 else 1
+
+
+def sequences_per_device(num_sequences: int, num_seeds: int, width: int) -> int:
+    """Return the most loss sequences that a device's lanes meet, rounded up to a power of two."""
+    if num_seeds % width == 0 or num_sequences == 1:
+        return 1
+    most = min(num_sequences, (width - 1) // num_seeds + 2)
+    return 1 << (most - 1).bit_length()
+
+
+def chunk_rounds_for(
+    num_arms: int, num_rounds: int, device: Any, engine: str = "scan", one_sequence: bool = False
+) -> int:
+    """Return the rounds in one call of the compiled program; results do not depend on it.
+
+    On CPU a chunk is longer where all games share one sequence of losses, which then takes little
+    memory. On accelerators the losses of a chunk, should every lane have its own, take at most a
+    sixteenth of the memory.
+    """
+    width = games_per_call(num_arms, device)
+    if device.platform == "cpu":
+        factor = _SHARED_FACTOR if one_sequence else 1
+        rounds = max(_WINDOW, factor * _power_of_two(_CHUNK_WORK / (num_arms * width)))
+        most = 8192 if one_sequence else 4096
+    else:
+        padded, most = padded_shape((num_arms,))[0], 4096
+        rounds = max(1, _power_of_two(_memory_class(device) / 16 / (4 * padded * width)))
+        if engine == "fused" and device.platform == "tpu":
+            rounds = max(1, min(rounds, _TPU_LOSSES // (128 * padded)))
+    return int(min(rounds, most, -(-num_rounds // _WINDOW) * _WINDOW))
+
+
+def window_rounds(num_arms: int, chunk_rounds: int) -> int:
+    """Return the rounds in a window.
+
+    The largest divisor of ``chunk_rounds`` up to 16 that keeps a window within MOST_WINDOW_LOSSES
+    losses of a sequence.
+    """
+    most = max(1, min(_WINDOW, MOST_WINDOW_LOSSES // num_arms))
+    return max(d for d in range(1, most + 1) if chunk_rounds % d == 0)
+
+
+def padded_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """Round every size up to a power of two, as arrays in kernels are."""
+    return tuple(1 << (size - 1).bit_length() for size in shape)
+
+
+def _memory_class(device: Any) -> int:
+    """Return the memory JAX may use, rounded down to a power of two; 8 GiB if it is not told."""
+    stats = device.memory_stats() or {}
+    return _power_of_two(stats.get("bytes_limit", 2**33))
+
+
+def _power_of_two(number: float) -> int:
+    """Return the largest power of two that is not above ``number``, or 0."""
+    return 2 ** int(np.floor(np.log2(number))) if number >= 1 else 0

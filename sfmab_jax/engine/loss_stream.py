@@ -1,0 +1,187 @@
+"""The losses of a run, a chunk of rounds at a time: made on the device, or read from a table."""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from sfmab_jax.base import with_static_functions
+from sfmab_jax.losses.sequence import LossSequence
+from sfmab_jax.numerics.threefry import pinned_generator, root_key
+
+__all__ = ["MOST_WINDOW_LOSSES", "LossStream"]
+
+# Losses are made in vectors of at least this many (of rounds, or of sequences where rounds depend
+# on each other), so that they never meet scalar code, which may round differently.
+_VECTOR = 16
+# The most losses of one sequence in a window. A rule of the arms alone, since every shape is a
+# program of its own.
+MOST_WINDOW_LOSSES = 2**18
+
+
+class LossStream:
+    """The losses of some members of a family, chunk after chunk from round 1 on.
+
+    A chunk is an array [rounds, n, sequences] on the device, counted in units of ``unit``. It is
+    the only piece of the sequences that exists at a time.
+    """
+
+    @pinned_generator()
+    def __init__(
+        self,
+        losses: LossSequence,
+        sequences: np.ndarray,
+        *,
+        seed: int,
+        unit: float,
+        dtype: np.dtype,
+        chunk_rounds: int,
+    ):
+        self._losses = losses
+        self._sequences = sequences
+        self._unit, self._dtype = unit, dtype
+        self._chunk_rounds = chunk_rounds
+        self._rounds_together = _VECTOR if losses.num_arms * _VECTOR <= MOST_WINDOW_LOSSES else 1
+        self._spare: Array | None = None  # rounds made already for the next chunk
+        if losses.table is None:
+            root = root_key(seed)
+            self._next = with_static_functions(losses.next)
+            init = with_static_functions(losses.init)
+            self._keys, self._states = _start(init, root, jnp.uint32(sequences))
+            if self._rounds_together == 1 or jax.tree.leaves(self._states):
+                filled = np.resize(sequences, -(-len(sequences) // _VECTOR) * _VECTOR)
+                # The same beginning again, in whole vectors; a key is used once only.
+                root = root_key(seed)
+                self._keys, self._states = _start(init, root, jnp.uint32(filled))
+
+    @pinned_generator()
+    def chunk(self, first_round: int) -> Array:
+        """Return the losses of the next ``chunk_rounds`` rounds; zeros past a table's end.
+
+        Chunks are asked for in order.
+        """
+        if self._losses.table is not None:
+            rounds = slice(first_round - 1, first_round - 1 + self._chunk_rounds)
+            rows = self._losses.table[self._sequences, rounds].astype(np.float64) / self._unit
+            shape = (self._chunk_rounds, rows.shape[2], rows.shape[0])
+            filled = np.zeros(shape, self._dtype)
+            filled[: rows.shape[1]] = np.moveaxis(rows, 0, -1)
+            return jnp.asarray(filled)
+        losses = self._spare
+        missing = self._chunk_rounds - (0 if losses is None else len(losses))
+        if missing > 0:
+            new = self._generate(first_round + self._chunk_rounds - missing, missing)
+            losses = new if losses is None else jnp.concatenate([losses, new])
+        assert losses is not None
+        self._spare = losses[self._chunk_rounds :] if len(losses) > self._chunk_rounds else None
+        return losses[: self._chunk_rounds, :, : len(self._sequences)]
+
+    def state(self) -> list[Array]:
+        """Return all that the chunks to come depend on, beside the round."""
+        if self._losses.table is not None:
+            return []
+        spare = [] if self._spare is None else [self._spare]
+        return [*jax.tree.leaves(self._states), *spare]
+
+    def restore(self, state: list[np.ndarray]) -> None:
+        """Continue where another stream of the same losses had this `state`."""
+        if self._losses.table is None:
+            arrays = [jnp.array(array) for array in state]
+            leaves, structure = jax.tree.flatten(self._states)
+            own = len(leaves)
+            self._states = jax.tree.unflatten(structure, arrays[:own])
+            self._spare = arrays[own] if len(arrays) > own else None
+
+    def _generate(self, first_round: int, num_rounds: int) -> Array:
+        """Make at least so many rounds, in whole pieces."""
+        num_pieces = -(-num_rounds // self._rounds_together)
+        generate = _generate_of(
+            num_arms=self._losses.num_arms,
+            table_pieces=num_pieces,
+            rounds_together=self._rounds_together,
+        )
+        self._states, losses = generate(
+            self._next,
+            self._states,
+            self._keys,
+            jnp.int32(first_round),
+            jnp.int32(num_pieces),
+            jnp.int32(len(self._sequences)),
+            jnp.asarray(1 / self._unit, self._dtype),
+        )
+        return losses
+
+
+@jax.jit
+def _start(init, root: Array, sequences: Array) -> tuple[Array, Any]:
+    """Return keys and first states of sequences. Games draw from the other half of the split."""
+    family = jax.random.split(root)[1]
+    keys = jax.vmap(partial(jax.random.fold_in, family))(sequences)
+    return keys, jax.vmap(init, out_axes=-1)(keys)
+
+
+@lru_cache(maxsize=32)
+def _generate_of(**sizes: Any) -> Callable:
+    """Return `_generate` compiled for these sizes; of old ones the programs are forgotten."""
+    return jax.jit(partial(_generate, **sizes))
+
+
+def _generate(
+    next_loss,
+    states: Any,
+    keys: Array,
+    first_round: Array,
+    num_pieces: Array,
+    num_sequences: Array,
+    to_units: Array,
+    *,
+    num_arms: int,
+    table_pieces: int,
+    rounds_together: int,
+) -> tuple[Any, Array]:
+    """Return the losses of ``num_pieces * rounds_together`` rounds, [rounds, n, sequences].
+
+    The numbers of pieces and sequences are traced, as a loop of known length may be unrolled and
+    then round differently; ``table_pieces`` is ``num_pieces`` once more, for the table's shape.
+    """
+
+    def in_units(losses: Array) -> Array:
+        return losses.astype(to_units.dtype) * to_units
+
+    def one_round(states, round_):
+        over_sequences = jax.vmap(next_loss, in_axes=(-1, 0, None), out_axes=-1)
+        states, losses = over_sequences(states, keys, round_)
+        return states, in_units(losses)
+
+    def rounds_of(piece):
+        within = jnp.arange(rounds_together, dtype=jnp.int32)
+        return first_round + piece * rounds_together + within
+
+    if rounds_together == 1 or jax.tree.leaves(states):
+
+        def one_piece(index, carry):
+            states, table = carry
+            states, losses = lax.scan(one_round, states, rounds_of(index))
+            return states, lax.dynamic_update_slice_in_dim(
+                table, losses, index * rounds_together, 0
+            )
+
+        table = jnp.zeros((table_pieces * rounds_together, num_arms, len(keys)), to_units.dtype)
+        return lax.fori_loop(0, num_pieces, one_piece, (states, table))
+
+    def piece_of_sequence(index, table):
+        # Without a state the rounds are independent: a vector of them. One sequence after another,
+        # each contiguous, so that no shape or stride depends on their number.
+        sequence, piece = index // num_pieces, index % num_pieces
+        over_rounds = jax.vmap(lambda t: next_loss(states, keys[sequence], t)[1])
+        losses = in_units(over_rounds(rounds_of(piece)))[None]
+        start = (sequence, piece * rounds_together, jnp.zeros_like(sequence))
+        return lax.dynamic_update_slice(table, losses, start)
+
+    table = jnp.zeros((len(keys), table_pieces * rounds_together, num_arms), to_units.dtype)
+    table = lax.fori_loop(0, num_sequences * num_pieces, piece_of_sequence, table)
+    return states, jnp.moveaxis(table, 0, -1)

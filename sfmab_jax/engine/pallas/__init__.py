@@ -1,0 +1,1 @@
+"""The fused engine: a tile of games plays a chunk of rounds in one kernel. Private to `engine`."""

@@ -1,0 +1,238 @@
+"""Play a batch of games on the devices: compile, stream the losses, play chunk after chunk."""
+
+import threading
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.sharding import AxisType, Mesh, PartitionSpec
+
+from sfmab_jax.base import Bandit, static_functions
+from sfmab_jax.engine.gather import BatchResults, gather_results
+from sfmab_jax.engine.lanes import compile_loop
+from sfmab_jax.engine.layout import Run, sequences_per_device
+from sfmab_jax.engine.observer import Observer
+from sfmab_jax.engine.resume import Bookmark, Bookmarks
+from sfmab_jax.engine.rounds import GroupState, begin_group, in_groups, play_chunk
+from sfmab_jax.numerics.threefry import game_keys, root_key
+
+__all__ = ["play_batch"]
+
+
+@lru_cache(maxsize=32)
+def _begin_groups_of(**sizes: Any) -> Callable:
+    """Return `begin_group` compiled for these sizes; of old ones the programs are forgotten."""
+    return jax.jit(partial(begin_group, **sizes))
+
+
+@jax.jit
+def _game_keys(root: Array, sequences: Array, seeds: Array) -> Array:
+    """Return the key words of games; losses draw from the other half of the split."""
+    return game_keys(jax.random.split(root)[0], sequences, seeds)
+
+
+@cache
+def _compiled_play(devices: tuple, engine: str, batching: str, exact: bool) -> Callable:
+    """Return a function of arguments that gives the program compiled for them.
+
+    Its lanes are split evenly over the devices if there are several. ``exact``: see
+    `sfmab_jax.engine.lanes`.
+    """
+    platform = devices[0].platform
+    mesh = Mesh(np.array(devices), ("lanes",), axis_types=(AxisType.Auto,))
+    wrap = partial(_sharded, mesh) if len(devices) > 1 else lambda play: play
+    static, donated = ("window",), ("groups",)
+    if engine == "fused":
+        from sfmab_jax.engine.pallas.kernel import play_chunk_fused  # Pallas is slow to import
+
+        play = wrap(in_groups(partial(play_chunk_fused, platform=platform)))
+    elif batching == "vmap":
+        play = wrap(in_groups(partial(play_chunk, batching="vmap")))
+    else:
+        return compile_loop(
+            in_groups(partial(play_chunk, exact=exact)),
+            platform,
+            wrap=wrap,
+            static_argnames=static,
+            donate_argnames=donated,
+            exact=exact,
+        )
+    program = jax.jit(play, static_argnames=static, donate_argnames=donated)
+    return lambda *args, **kwargs: program
+
+
+def _sharded(mesh: Mesh, play: Callable) -> Callable:
+    """Return ``play`` with every device playing its own lanes."""
+    everywhere = PartitionSpec()
+
+    def by_lane(tree):
+        return jax.tree.map(lambda x: PartitionSpec(*[None] * (x.ndim - 1), "lanes"), tree)
+
+    def sharded_play(
+        bandit, record, observer, losses, groups, game_keys, lane_sequence, *shared, window: int
+    ) -> GroupState:
+        in_lanes = (losses, groups, game_keys, lane_sequence)
+        return jax.shard_map(
+            partial(play, window=window),
+            mesh=mesh,
+            in_specs=(*[everywhere] * 3, *by_lane(in_lanes), *[everywhere] * len(shared)),
+            out_specs=by_lane(groups),
+            check_vma=False,
+        )(bandit, record, observer, *in_lanes, *shared)
+
+    return sharded_play
+
+
+def play_batch(
+    run: Run,
+    bandit: Bandit,
+    record: Callable | None,
+    observer: Observer | None,
+    index: int,
+    advance: Callable[[int], None],
+    stop: threading.Event,
+    *,
+    bookmarks: Bookmarks | None = None,
+    place: str = "games",
+) -> BatchResults | None:
+    """Play batch number ``index`` to the last round; None if stopped.
+
+    Args:
+      run: what is played.
+      bandit, record, observer: pytrees of numbers with static functions.
+      index: number of the batch.
+      advance: told rounds times games, after each call.
+      stop: set from another thread to stop at the next chunk.
+      bookmarks: where the batch keeps its place, and from where it goes on.
+      place: the name of this strategy's bookmarks.
+    """
+    games = _games_of_batch(run, index)
+    program_for = _compiled_play(
+        run.devices, run.engine, run.batching, exact=not _is_own((bandit, record, observer))
+    )
+    states = [_first_state(run, bandit, record, observer)] * len(games.calls)
+    stream = run.loss_stream(games.sequences)
+    checkpoints = jnp.int32(run.checkpoints)
+    bookmark = Bookmark(
+        bookmarks,
+        f"{place}_{index * run.batch_games}_{run.batch_games}",
+        num_rounds=run.num_rounds,
+        num_games=games.number,
+    )
+    states, start = bookmark.find(states, stream)
+
+    def finish(number: int, rounds: int) -> None:
+        """Wait for a call."""
+        jax.block_until_ready(states[number])
+        advance(rounds * int(np.count_nonzero(games.calls[number].places < games.number)))
+
+    for first_round, num_windows in run.chunks(start):
+        if stop.is_set():
+            return None
+        losses = stream.chunk(first_round)
+        when = (checkpoints, np.int32(first_round), np.int32(num_windows))
+        arguments = [
+            (bandit, record, observer, losses, state, call.keys, call.sequence, *when, call.number)
+            for state, call in zip(states, games.calls, strict=True)
+        ]
+        play = program_for(*arguments[0], window=run.window)
+        rounds = min(run.chunk_rounds, run.num_rounds - first_round + 1)
+        # One call waits while another is played: of many at once the last might end first, and
+        # progress would stand still.
+        for number, given in enumerate(arguments):
+            states[number] = play(*given, window=run.window)
+            if number:
+                finish(number - 1, rounds)
+        finish(len(arguments) - 1, rounds)
+        bookmark.keep(first_round - 1 + run.chunk_rounds, states, stream)
+    places = [call.places for call in games.calls]
+    return gather_results(states, places, games.number, run.unit)
+
+
+class _Call(NamedTuple):
+    """The games that one call of the compiled program plays, in G groups of W lanes."""
+
+    places: np.ndarray  # of the games in the batch; less than G groups in the last call
+    number: np.int32  # of groups that are played
+    keys: np.ndarray  # uint32 [G, 2, W]
+    sequence: np.ndarray  # which of its device's sequences each plays on, int32 [G, W]
+
+
+class _Games(NamedTuple):
+    """The games of a batch."""
+
+    number: int
+    sequences: np.ndarray  # the numbers of the loss sequences, as many for each device
+    calls: list[_Call]
+
+
+def _games_of_batch(run: Run, index: int) -> _Games:
+    """Return which games batch number ``index`` has, call by call.
+
+    Lanes past the last game play it again; their results are left out.
+    """
+    first_game = index * run.batch_games
+    number = min(run.batch_games, run.num_games - first_game)
+    games = np.minimum(first_game + np.arange(run.batch_games), run.num_games - 1)
+    sequence, seed = np.divmod(games, run.num_seeds)
+    # Each device has its own run of consecutive sequences.
+    by_device = sequence.reshape(len(run.devices), run.batch_width)
+    first = by_device[:, :1]
+    count = sequences_per_device(run.num_sequences, run.num_seeds, run.batch_width)
+    sequences = np.minimum(first + np.arange(count), run.num_sequences - 1).ravel()
+    lane_sequence = (by_device - first).ravel().astype(np.int32)
+    keys = np.asarray(
+        _game_keys(root_key(run.seed), jnp.uint32(sequence), jnp.uint32(seed + run.first_seed))
+    )
+    groups = _lanes_of_groups(run)
+    groups = groups[groups.min(axis=1) < number]
+    per_call = run.groups_per_call
+
+    def call_of(places: np.ndarray) -> _Call:
+        # Groups that are not played are there, too: one program serves all calls.
+        filled = np.resize(places, (per_call, places.shape[1]))
+        keys_here = keys[:, filled].swapaxes(0, 1)
+        return _Call(places, np.int32(len(places)), keys_here, lane_sequence[filled])
+
+    starts = range(0, len(groups), per_call)
+    return _Games(number, sequences, [call_of(groups[at : at + per_call]) for at in starts])
+
+
+def _first_state(
+    run: Run, bandit: Bandit, record: Callable | None, observer: Observer | None
+) -> GroupState:
+    """Return the state of the groups of a call before round 1, in host memory.
+
+    All begin alike; the first call copies it to the device.
+    """
+    begin = _begin_groups_of(
+        num_arms=run.losses.num_arms,
+        num_games=run.group_games,
+        num_checkpoints=len(run.checkpoints),
+        dtype=run.dtype,
+        watch_laws=not _is_own(bandit),
+    )
+    loss_unit = jnp.asarray(1 / run.unit, run.dtype)  # a loss of 1, as it is counted
+    state = begin(bandit, record, observer, loss_unit)
+    groups = run.groups_per_call
+    return jax.tree.map(lambda x: np.broadcast_to(np.asarray(x), (groups, *x.shape)), state)
+
+
+def _is_own(parts: Any) -> bool:
+    """Whether the parts of a game have functions of the package and of libraries only.
+
+    These meet no NaN and do not look at the sign of a zero.
+    """
+    homes = {(function.__module__ or "").split(".")[0] for function in static_functions(parts)}
+    return homes <= {"sfmab_jax", "jax", "math"}
+
+
+def _lanes_of_groups(run: Run) -> np.ndarray:
+    """Return which lanes of a batch each group has, [groups, lanes]: as many of every device."""
+    num_devices = len(run.devices)
+    by_device = np.arange(run.batch_games).reshape(num_devices, -1, run.group_games // num_devices)
+    return by_device.swapaxes(0, 1).reshape(-1, run.group_games)

@@ -1,0 +1,56 @@
+"""Run independent jobs in threads, and stop them all together."""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import jax
+
+__all__ = ["num_cores", "run_jobs"]
+
+
+def num_cores() -> int:
+    """Return the number of cores that this process may use, which may be fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_jobs(
+    jobs: list[Callable[[threading.Event], Any]],
+    devices: tuple[Any, ...],
+    show: Callable[[], None],
+) -> list[Any]:
+    """Run independent jobs in any order, several at a time on CPU devices.
+
+    One call on a CPU device keeps about one core busy, so threads share the cores among batches. If
+    there are several such devices, two threads: while one puts results in order the other plays.
+    ``show`` is called a few times a second from the calling thread. On an interruption or an
+    error the jobs under way stop at their next chunk.
+    """
+    at_a_time = 1
+    if devices[0].platform == "cpu":
+        at_a_time = num_cores() if len(devices) == 1 else 2
+    stop = threading.Event()
+
+    def on_first(job: Callable[[threading.Event], Any]) -> Any:
+        # What is not spread over the devices is made on the first of them.
+        with jax.default_device(devices[0]):
+            return job(stop)
+
+    with ThreadPoolExecutor(at_a_time) as pool:
+        futures: list[Future] = [pool.submit(on_first, job) for job in jobs]
+        waiting = set(futures)
+        try:
+            while waiting:
+                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                show()
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    return [future.result() for future in futures]

@@ -1,0 +1,233 @@
+"""Validate what `simulate` is given, before anything is compiled."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from sfmab_jax.base import Bandit, BanditState
+from sfmab_jax.checks import check_integer
+from sfmab_jax.losses import LossSequence
+from sfmab_jax.losses.sequence import MOST_ROUNDS
+
+__all__ = [
+    "check_checkpoints",
+    "check_choice",
+    "check_devices",
+    "check_dtype",
+    "check_engine",
+    "check_parameters",
+    "check_record",
+    "check_rounds",
+    "check_sequences",
+    "check_shapes",
+    "check_switches",
+    "unit_of_losses",
+]
+
+
+def check_parameters(name: str, bandit: Bandit, dtype: np.dtype) -> None:
+    """Refuse parameters that are not numbers in this precision: 1e300 is infinite in float32."""
+    for leaf in jax.tree.leaves(bandit):
+        if callable(leaf):
+            continue
+        number = np.asarray(leaf)
+        if number.dtype.kind not in "fiub":
+            raise ValueError(f"strategy {name!r} has a parameter {leaf!r}; give real numbers")
+        with np.errstate(over="ignore"):
+            stored = number.astype(dtype)
+        if np.isnan(stored).any() or (np.isinf(stored) & np.isfinite(number)).any():
+            raise ValueError(
+                f"strategy {name!r} has a parameter {leaf!r}, not a number in {dtype.name}; "
+                "give another"
+            )
+
+
+# Strategies that were found good, by all but their numbers: tracing one takes a tenth of a second.
+_GOOD_SHAPES: set[Any] = set()
+
+
+def check_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> None:
+    """Refuse a strategy whose p'_t is not [n], or whose state does not keep its types."""
+    leaves, structure = jax.tree.flatten(bandit)
+    kind = (
+        structure,
+        tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in leaves),
+        num_arms,
+        dtype,
+    )
+    if kind in _GOOD_SHAPES:
+        return
+    _trace_shapes(name, bandit, num_arms, dtype)
+    if len(_GOOD_SHAPES) >= 256:
+        _GOOD_SHAPES.clear()
+    _GOOD_SHAPES.add(kind)
+
+
+def _trace_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> None:
+    arm, losses = jax.ShapeDtypeStruct((), np.int32), jax.ShapeDtypeStruct((num_arms,), dtype)
+    state = jax.eval_shape(lambda: bandit.init(num_arms, dtype))
+    for path, leaf in jax.tree.leaves_with_path(state):
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            raise ValueError(
+                f"strategy {name!r} has a random key in state{jax.tree_util.keystr(path)}; parts "
+                "are pure functions of what was played and get no random numbers of their own"
+            )
+    shape = jax.eval_shape(bandit.probabilities, state).shape
+    if shape != (num_arms,):
+        raise ValueError(
+            f"strategy {name!r} has probabilities of shape {list(shape)}; give [{num_arms}]"
+        )
+    later = jax.eval_shape(
+        lambda s, arm, losses: bandit.update(s, arm, bandit.feedback(losses, arm)),
+        state,
+        arm,
+        losses,
+    )
+    expected: Any = jax.tree.structure(state)
+    returned: Any = jax.tree.structure(later)
+    if expected != returned:
+        raise ValueError(
+            f"strategy {name!r}: update returns {returned}, not the structure of init, {expected}; "
+            "return the same"
+        )
+    for (path, before), after in zip(jax.tree.leaves_with_path(state), jax.tree.leaves(later)):
+        if (before.shape, before.dtype) != (after.shape, after.dtype) and not before.weak_type:
+            raise ValueError(
+                f"strategy {name!r}: update makes state{jax.tree_util.keystr(path)} "
+                f"{after.dtype}{list(after.shape)} of {before.dtype}{list(before.shape)}; "
+                "keep its type and shape"
+            )
+
+
+def check_record(
+    record: Callable[[BanditState], Any] | None, bandit: Bandit, num_arms: int, dtype: np.dtype
+) -> None:
+    """Refuse a record that is no function, or that returns what cannot be kept in arrays."""
+    if record is None:
+        return
+    if not callable(record):
+        raise ValueError(f"record is {record!r}; give a function of the bandit's state, or None")
+
+    def check_leaves() -> None:
+        for leaf in jax.tree.leaves(record(bandit.init(num_arms, dtype))):
+            if not isinstance(leaf, jax.Array | np.ndarray | np.generic | int | float):
+                raise ValueError(f"record returned {leaf!r}; return arrays, or a pytree of them")
+
+    jax.eval_shape(check_leaves)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Refuse a value that is none of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; choose {' or '.join(map(repr, choices))}")
+
+
+def check_engine(
+    engine: str, name: str, bandit: Bandit, record, num_arms: int, dtype: np.dtype, device: Any
+) -> None:
+    """Refuse a strategy that the engine cannot play on the device."""
+    if engine == "fused":
+        from sfmab_jax.engine.pallas.kernel import check_fusible  # Pallas is slow to import
+
+        check_fusible(name, bandit, record, num_arms, dtype, device)
+
+
+def check_switches(progress: Any, certificate: Any) -> None:
+    """Validate the boolean options."""
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise ValueError(f"progress is {progress!r}; give True, False, None or a function")
+    if not isinstance(certificate, bool):
+        raise ValueError(f"certificate is {certificate!r}; give True or False")
+
+
+def check_dtype(dtype: Any) -> np.dtype:
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        raise ValueError(f"dtype is {dtype!r}; give float32 or float64") from None
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype is {dtype}; give float32 or float64")
+    if dtype == np.float64 and not jax.config.read("jax_enable_x64"):
+        raise ValueError(
+            "dtype is float64, which JAX has turned off; call "
+            "jax.config.update('jax_enable_x64', True) first, or set JAX_ENABLE_X64=1"
+        )
+    return dtype
+
+
+def check_devices(devices: Sequence[Any] | None) -> tuple[Any, ...]:
+    if devices is None:
+        return tuple(jax.local_devices())
+    if not isinstance(devices, Sequence) or not devices:
+        raise ValueError(f"devices is {devices!r}; give a list of JAX devices, or None for all")
+    for device in devices:
+        if not isinstance(device, jax.Device):
+            raise ValueError(f"devices has {device!r}; give members of jax.local_devices()")
+    if len({device.platform for device in devices}) > 1:
+        kinds = ", ".join(sorted({device.platform for device in devices}))
+        raise ValueError(f"devices are of several kinds, {kinds}; give devices of one kind")
+    if len(set(devices)) < len(devices):
+        twice = next(device for device in devices if list(devices).count(device) > 1)
+        raise ValueError(f"devices has {twice!r} more than once; give each device once")
+    return tuple(devices)
+
+
+def check_rounds(num_rounds: int | None, sequence: LossSequence) -> int:
+    available = sequence.num_rounds
+    if num_rounds is None:
+        return 10_000 if available is None else available
+    rounds = check_integer("num_rounds", num_rounds, 1, MOST_ROUNDS)
+    if available is not None and rounds > available:
+        raise ValueError(f"num_rounds is {rounds}; the losses have only {available}")
+    return rounds
+
+
+def check_sequences(num_sequences: int | None, sequence: LossSequence) -> int:
+    available = sequence.num_sequences
+    if num_sequences is None:
+        return available or 1
+    number = check_integer("num_sequences", num_sequences, 1, 2**31 - 1)
+    if available is not None and number > available:
+        raise ValueError(f"num_sequences is {number}; the losses have only {available}")
+    return number
+
+
+def check_checkpoints(checkpoints: int | Sequence[int], num_rounds: int) -> np.ndarray:
+    """Return the rounds at which results are kept, increasing, the last round among them."""
+    if np.ndim(checkpoints) == 0:
+        number = check_integer("checkpoints", checkpoints, 1, 100_000)
+        if number >= num_rounds:
+            return np.arange(1, num_rounds + 1)
+        spread = np.geomspace(1, num_rounds, number) if number > 1 else np.array([num_rounds])
+        # Early on the scale is finer than the rounds: move each to the next free one.
+        place = np.arange(number)
+        rounds = np.maximum.accumulate(np.rint(spread).astype(np.int64) - place) + place
+        return np.minimum(rounds, num_rounds - number + 1 + place)
+    rounds = np.asarray(checkpoints)
+    if rounds.ndim != 1 or rounds.dtype.kind not in "iu" or not len(rounds):
+        raise ValueError(f"checkpoints are {checkpoints!r}; give a number or a list of rounds")
+    rounds = np.unique(np.append(rounds, num_rounds))
+    if rounds[0] < 1 or rounds[-1] > num_rounds:
+        raise ValueError(
+            f"checkpoints run from {rounds[0]} to {rounds[-1]}; rounds run from 1 to {num_rounds}"
+        )
+    return rounds
+
+
+def unit_of_losses(magnitude: float, dtype: np.dtype) -> float:
+    """Return the power of two that losses are counted in, an exact change of unit.
+
+    1 unless the losses are so large or small that float32 sums of them would leave its range. It
+    stays within 2^+-100, so that constants of the strategies counted in it keep within range, too.
+    """
+    largest = float(np.finfo(dtype).max)
+    if not 4 / largest <= magnitude <= largest / 4:
+        raise ValueError(
+            f"losses have size {magnitude:.3g}, beyond the range of {dtype.name}; "
+            "change their unit, or use float64"
+        )
+    if 1e-6 <= magnitude <= 1e6:
+        return 1.0
+    return float(2.0 ** np.clip(np.rint(np.log2(magnitude)), -100, 100))

@@ -1,0 +1,280 @@
+"""The type of a loss sequence, and sequences made from arrays and functions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.checks import check_integer, check_number, check_positive
+from sfmab_jax.numerics.threefry import pinned_generator, root_key
+
+__all__ = [
+    "MOST_ARMS",
+    "MOST_ROUNDS",
+    "LossSequence",
+    "LossTable",
+    "as_loss_sequence",
+    "best_arm",
+    "best_arm_gap",
+    "check_table",
+    "constant_mean",
+    "from_array",
+    "from_function",
+    "from_recurrence",
+    "in_float32",
+]
+
+MOST_ARMS = 2**24
+MOST_ROUNDS = 2**31 - 2**16
+
+
+class LossTable(Protocol):
+    """Losses [K, T, n] that can be read a piece at a time: a NumPy array or a file."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __getitem__(self, index: Any) -> np.ndarray: ...
+
+
+@dataclass(frozen=True, eq=False)  # tables have no one answer to ==
+class LossSequence:
+    """An oblivious loss sequence l_1, l_2, ... in R^n, either generated or a table.
+
+    A generated one is a pair of pure functions for one sequence. Random numbers depend on the key
+    and the round alone, so that any machine can generate any round again.
+
+    Attributes:
+      num_arms: n.
+      init: ``init(key) -> state``; stateless sequences return ``()``.
+      next: ``next(state, key, round) -> (state, loss)``, with round = 1, 2, ... an int32 [] and
+        the loss a float32 [n].
+      magnitude: roughly the size of the largest losses. Simulations use it as their unit, which
+        keeps losses of 1e-36 or 1e36 within float32's range.
+      mean: ``mean(init(key), round) -> [n]``, the expected losses given what was drawn at the
+        start; None where it is not known.
+      length: T of a generated sequence that ends; None for one without end.
+      table: the losses [K, T, n] themselves; ``init`` and ``next`` are None then.
+      name: for labels.
+    """
+
+    num_arms: int
+    init: Callable[[Array], Any] | None = None
+    next: Callable[[Any, Array, Array], tuple[Any, Array]] | None = None
+    magnitude: float = 1.0
+    mean: Callable[[Any, Array], Array] | None = None
+    length: int | None = None
+    table: LossTable | None = None
+    name: str = "losses"
+
+    @property
+    def num_rounds(self) -> int | None:
+        """T of a sequence that ends; None for one without end."""
+        return self.length if self.table is None else self.table.shape[1]
+
+    @property
+    def num_sequences(self) -> int | None:
+        """K of a table; None for a family with any number of members."""
+        return None if self.table is None else self.table.shape[0]
+
+
+def from_function(
+    loss: Callable[..., Array],
+    num_arms: int,
+    magnitude: float = 1.0,
+    name: str = "function",
+    mean: Callable[..., Array] | None = None,
+    **parameters: Any,
+) -> LossSequence:
+    """Make a memoryless sequence from a function of the round.
+
+    Args:
+      loss: ``loss(key, round, **parameters) -> [n]``, pure and traceable; the key is the round's
+        own, the round an int32 [].
+      num_arms: n.
+      magnitude: roughly the size of the largest losses.
+      name: for labels.
+      mean: ``mean(round, **parameters) -> [n]``, the expected losses; None if they are not known.
+      **parameters: numbers and arrays; they can change without compiling again if ``loss`` is the
+        same function.
+
+    It runs at the engine's full speed:
+
+    >>> import jax.numpy as jnp
+    >>> import sfmab_jax as sf
+    >>> def fading(key, t, half_life):
+    ...     fade = 0.5 ** (t.astype(jnp.float32) / half_life)
+    ...     return fade * jax.random.normal(key, (5,), jnp.float32)
+    >>> losses = sf.losses.from_function(fading, num_arms=5, half_life=1000.0)
+    >>> result = sf.simulate(sf.strategies.scale_free(), losses, num_rounds=64, num_seeds=4)
+    >>> result.regret.shape
+    (1, 4, 64)
+    """
+    _check_family(num_arms, magnitude)
+    parameters = in_float32(parameters)
+    return LossSequence(
+        num_arms=num_arms,
+        init=Partial(_no_state),
+        next=Partial(_stateless_next, Partial(loss, **parameters)),
+        magnitude=float(magnitude),
+        mean=None if mean is None else Partial(_stateless_mean, Partial(mean, **parameters)),
+        name=name,
+    )
+
+
+def from_recurrence(
+    init: Callable[..., Any],
+    next_loss: Callable[..., tuple[Any, Array]],
+    num_arms: int,
+    magnitude: float = 1.0,
+    name: str = "recurrence",
+    mean: Callable[..., Array] | None = None,
+    **parameters: Any,
+) -> LossSequence:
+    """Make a sequence with memory from a state and its recurrence.
+
+    Args:
+      init: ``init(key, **parameters)`` -> the state before round 1.
+      next_loss: ``next_loss(state, key, round, **parameters)`` -> (the next state, the loss [n]);
+        the key is the round's own.
+      mean: ``mean(state, round, **parameters) -> [n]``, the expected losses given the state before
+        round 1; None if they are not known.
+      num_arms, magnitude, name, **parameters: as in `from_function`.
+
+    >>> import jax.numpy as jnp
+    >>> def step(total, key, t):
+    ...     total = total + jax.random.normal(key, (3,), jnp.float32)
+    ...     return total, total / jnp.sqrt(t.astype(jnp.float32))
+    >>> from_recurrence(lambda key: jnp.zeros(3, jnp.float32), step, num_arms=3).num_arms
+    3
+    """
+    _check_family(num_arms, magnitude)
+    parameters = in_float32(parameters)
+    return LossSequence(
+        num_arms=num_arms,
+        init=Partial(init, **parameters),
+        next=Partial(_next_with_round_key, Partial(next_loss, **parameters)),
+        magnitude=float(magnitude),
+        mean=None if mean is None else Partial(mean, **parameters),
+        name=name,
+    )
+
+
+def from_array(losses: Any, name: str = "array") -> LossSequence:
+    """Make a sequence of the rows of an array, or K sequences.
+
+    Args:
+      losses: [T, n] or [K, T, n], finite real numbers.
+      name: for labels.
+
+    >>> losses = from_array([[1.0, 0.0], [0.0, -3.0], [0.5, 0.5]])
+    >>> losses.num_rounds, losses.num_arms, losses.magnitude
+    (3, 2, 3.0)
+    """
+    try:
+        table = np.asarray(losses)
+    except ValueError:
+        raise ValueError("losses have rows of several lengths; give every round all arms") from None
+    table = table.reshape(check_table("losses have", table.shape, table.dtype))
+    if not np.isfinite(table).all():
+        k, t, i = np.argwhere(~np.isfinite(table))[0]
+        raise ValueError(
+            f"losses hold {table[k, t, i]} at sequence {k}, round {t + 1}, arm {i}; "
+            "every loss must be finite"
+        )
+    largest = float(np.max(np.abs(table.astype(np.float64))))
+    return LossSequence(
+        num_arms=table.shape[2], magnitude=largest if largest > 0 else 1.0, table=table, name=name
+    )
+
+
+def check_table(subject: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, ...]:
+    """Return the shape as [K, T, n]; raise ValueError unless a table can have it and the dtype."""
+    if dtype.kind not in "fiub":
+        raise ValueError(f"{subject} dtype {dtype}; give real numbers")
+    if len(shape) not in (2, 3) or 0 in shape:
+        raise ValueError(
+            f"{subject} shape {shape}; give [rounds, arms] or [sequences, rounds, arms], none of "
+            "them empty"
+        )
+    return (1, *shape) if len(shape) == 2 else tuple(shape)
+
+
+def as_loss_sequence(losses: Any) -> LossSequence:
+    """Return ``losses`` if it is a sequence, else `from_array` of it; check the shape of a loss."""
+    if not isinstance(losses, LossSequence):
+        if callable(losses):
+            raise ValueError(
+                f"losses are {losses!r}; call the family, as sf.losses.sparse(), or give "
+                "sf.losses.from_function(...) a function of your own"
+            )
+        return from_array(losses)
+    if losses.next is not None:
+        _check_shapes(losses)
+    return losses
+
+
+@pinned_generator()
+def _check_shapes(losses: LossSequence) -> None:
+    """Raise ValueError unless a loss is [n]: fewer would be filled up with zeros, silently."""
+    init: Any = losses.init
+    next_loss: Any = losses.next
+    key = jax.eval_shape(root_key, 0)
+    _, loss = jax.eval_shape(lambda key: next_loss(init(key), key, np.int32(1)), key)
+    if loss.shape != (losses.num_arms,):
+        raise ValueError(
+            f"{losses.name} returns losses of shape {list(loss.shape)}; num_arms is "
+            f"{losses.num_arms}, so return [{losses.num_arms}]"
+        )
+
+
+def best_arm(num_arms: int) -> np.ndarray:
+    """Return [i = 0], float32 [n]: arm 0 is the best of the stochastic families."""
+    check_integer("num_arms", num_arms, 1, MOST_ARMS)
+    return (np.arange(num_arms) == 0).astype(np.float32)
+
+
+def best_arm_gap(num_arms: int, gap: float) -> np.ndarray:
+    """Return gap [i = 0], float32 [n]."""
+    best = best_arm(num_arms)
+    check_number("gap", gap)
+    return (gap * best).astype(best.dtype)
+
+
+def constant_mean(round_: Array, *, means: Array) -> Array:
+    """Return ``means`` [n]: the expected losses of sequences that are alike in every round."""
+    return jnp.asarray(means)
+
+
+def _check_family(num_arms: int, magnitude: float) -> None:
+    check_integer("num_arms", num_arms, 1, MOST_ARMS)
+    check_positive(magnitude=magnitude)
+
+
+def in_float32(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters with floats as float32, so that enabling float64 changes no loss."""
+    return {
+        name: np.float32(value) if isinstance(value, float) else value
+        for name, value in parameters.items()
+    }
+
+
+def _no_state(key: Array) -> tuple[()]:
+    return ()
+
+
+def _stateless_next(loss, state, key: Array, round_: Array):
+    return state, loss(jax.random.fold_in(key, round_), round_)
+
+
+def _stateless_mean(mean, state, round_: Array) -> Array:
+    return mean(round_)
+
+
+def _next_with_round_key(next_loss, state, key: Array, round_: Array):
+    return next_loss(state, jax.random.fold_in(key, round_), round_)

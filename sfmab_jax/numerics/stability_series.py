@@ -1,0 +1,186 @@
+"""The stability term for a loss of one arm that moves the others little: one sweep over the arms.
+
+In the terms of `stability_power`, a shift -t gives to the other arms together
+
+    A(t) = sum (q - p) = a_1 t + a_2 t^2 + ...,  a_j = binom(r + j - 1, j) sum p w^j,
+
+and as d Breg_f(p || q) / d t = q - p, their part of Psi is the integral of A. So once the moments
+sum p w^j are known, the t with A(t) + q(i) - p(i) = 0 is a matter of single numbers.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from sfmab_jax.numerics import hints
+from sfmab_jax.numerics.arms import arm_sum
+from sfmab_jax.numerics.potential import Power
+from sfmab_jax.numerics.remainders import RADIUS
+
+__all__ = ["SmallMove", "small_move"]
+
+# Terms of A; the first three are enough in late rounds.
+_MOMENTS = 6
+_LOW_MOMENTS = 3
+_STEPS = 2
+
+
+class SmallMove(NamedTuple):
+    """The maximiser q, as far as it is needed."""
+
+    close: Array  # whether the shift is right to a percent or so, bool []
+    holds: Array  # whether shift and divergence are right up to rounding, |z| <= RADIUS, bool []
+    shift: Array  # -t [], 0 where it is not close
+    divergence: Array  # Breg_F(p || q) over the other arms []
+    inverse_slope: Array  # 1 over sum psi' at q, to a percent: only the next start needs it []
+
+
+class _Arm(NamedTuple):
+    """The arm that has the loss; all []."""
+
+    p: Array
+    w: Array
+    y: Array  # its loss times eta
+    power: Power
+
+    def grow(self, t: Array) -> tuple[Array, Array, Array]:
+        """Return rho = p / q at the shift -t, rho - 1, and what rho loses per unit of t."""
+        z = jnp.maximum(self.w * (self.y - t), -0.75)
+        rho, rho_less_one, slope = self.power.grow(z, 1 + z)
+        return rho, rho_less_one, self.w * slope
+
+
+def small_move(
+    power: Power, play: Array, w_others: Array, arm: tuple[Array, Array], y: Array, largest: Array
+) -> SmallMove:
+    """Find where sum(q) = sum(p) after a loss y [] of one arm.
+
+    Args:
+      power: the potential.
+      play: p [n].
+      w_others: w [n], with 0 for the arm that has the loss.
+      arm: p and w of that arm, [] each.
+      y: its loss times eta.
+      largest: max(w_others).
+    """
+    loser = _Arm(*arm, y, power)
+    factors = _binomials(power.exponent, y.dtype)
+
+    def moments(first: int, last: int) -> list[Array]:
+        return [
+            factors[j - 1] * arm_sum(power.moment(play, w_others, j))
+            for j in range(first, last + 1)
+        ]
+
+    low = moments(1, _LOW_MOMENTS)
+    t, inverse = _first_guess(loser, low[0])
+    # The error of a truncated series is about its first term left out.
+    rounding = 32 * float(jnp.finfo(y.dtype).eps)
+    # Half of it, as t is still a guess.
+    needs_all = largest * jnp.abs(t) > 0.5 * _reach(factors, _LOW_MOMENTS, rounding)
+    high = lax.cond(
+        needs_all,
+        lambda: moments(_LOW_MOMENTS + 1, _MOMENTS),
+        lambda: [jnp.zeros_like(y)] * (_MOMENTS - _LOW_MOMENTS),
+    )
+    series = [*low, *high]
+    limit = jnp.where(
+        needs_all,
+        _reach(factors, _MOMENTS, rounding),
+        _reach(factors, _LOW_MOMENTS, rounding),
+    )
+    far = _reach(factors, _MOMENTS, 0.01)
+    t, inverse_slope, close, holds = _solve_shift(loser, series, t, inverse, largest, limit, far)
+    # By the envelope theorem the shift may be held fixed in a derivative.
+    t, inverse_slope = lax.stop_gradient((t, inverse_slope))
+    return SmallMove(close, holds, -t, _integral(series, t), inverse_slope)
+
+
+def _first_guess(loser: _Arm, first_moment: Array) -> tuple[Array, Array]:
+    """Return the root t to first order, and -1 over the slope of p (rho - 1) - A rho there."""
+    tiny = jnp.finfo(loser.y.dtype).tiny
+    own = loser.power.exponent * loser.p * loser.w
+    t = own * loser.y / jnp.maximum(first_moment + own, tiny)
+    rho, _, slope = loser.grow(t)
+    return t, 1 / jnp.maximum(first_moment * rho + loser.p * slope, tiny)
+
+
+@hints.keeps_results
+def _solve_shift(
+    loser: _Arm,
+    series: Sequence[Array],
+    t: Array,
+    inverse: Array,
+    largest: Array,
+    limit: Array,
+    far: Array,
+) -> tuple[Array, Array, Array, Array]:
+    """Solve A + p / rho - p = 0 for t by two Newton steps on p (rho - 1) - A rho = 0.
+
+    That form needs no division: -1 over each next slope is close to -1 over the one before.
+
+    Args:
+      loser: the arm that has the loss.
+      series: a_1, a_2, ...
+      t, inverse: the first guess, and -1 over the slope there.
+      largest: the largest w of the other arms.
+      limit: up to this ``largest * |t|`` the series is right to rounding.
+      far: up to this one it is right to a percent.
+
+    Returns:
+      t, 0 where it is not close; 1 over sum psi'; whether t is close; whether all of it holds.
+    """
+    step = t
+    for _ in range(_STEPS):
+        rho, rho_less_one, slope = loser.grow(t)
+        value, growth = _value_and_slope(series, t)
+        tilt = growth * rho + (loser.p - value) * slope
+        inverse = inverse * (2 - tilt * inverse)
+        step = (loser.p * rho_less_one - value * rho) * inverse
+        t = t + step
+    # At the root p - A = q = p / rho, so that the slope is -rho sum psi'.
+    inverse_slope = rho * inverse
+    reached, z = largest * jnp.abs(t), loser.w * (loser.y - t)
+    close = (reached < far) & (z > -0.75) & (jnp.abs(step) <= 0.1 * jnp.abs(t))
+    # Newton squares the error of t, and Psi, of which the others have a_1 t^2 / 2, feels only the
+    # square of what is left, divided by the inverse slope.
+    small = jnp.finfo(t.dtype).eps ** 0.5
+    settled = step * step <= small * (series[0] * inverse_slope) * (t * t)
+    holds = settled & (reached < limit) & (jnp.abs(z) <= RADIUS)
+    return jnp.where(close, t, 0), inverse_slope, close, close & holds
+
+
+def _integral(series: Sequence[Array], t: Array) -> Array:
+    """Return a_1 t^2 / 2 + a_2 t^3 / 3 + ..., by Horner's rule."""
+    value = jnp.zeros_like(t)
+    for j in range(_MOMENTS, 0, -1):
+        value = value * t + series[j - 1] * (1 / (j + 1))
+    return t * t * value
+
+
+def _value_and_slope(series: Sequence[Array], t: Array) -> tuple[Array, Array]:
+    """Return a_1 t + a_2 t^2 + ... and its derivative, by Horner's rule.
+
+    The derivative leaves out the moments that few games need: it is right to a percent then.
+    """
+    value, slope = series[-1], jnp.zeros_like(t)
+    for place in range(len(series) - 2, -1, -1):
+        if place < _LOW_MOMENTS:
+            slope = slope * t + (place + 1) * series[place]
+        value = value * t + series[place]
+    return value * t, slope
+
+
+def _binomials(exponent: Array | float, dtype) -> list[Array]:
+    """Return binom(r + j - 1, j) for j = 1, ..., _MOMENTS + 1, [] each."""
+    factors = [jnp.asarray(exponent, dtype)]
+    for j in range(2, _MOMENTS + 2):
+        factors.append(factors[-1] * jnp.asarray((exponent + j - 1) / j, dtype))
+    return factors
+
+
+def _reach(factors: Sequence[Array], num_terms: int, ratio: float) -> Array:
+    """Return the w |t| at which the first term left out is ``ratio`` times the first."""
+    return (ratio * factors[0] / factors[num_terms]) ** (1 / num_terms)

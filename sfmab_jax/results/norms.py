@@ -1,0 +1,78 @@
+"""Norms of loss sequences at the checkpoints, in which bounds are stated."""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from sfmab_jax.engine.measure import unit_of_squares
+from sfmab_jax.losses import LossSequence
+
+__all__ = ["Norms", "norms_from_rows", "warn_if_not_finite"]
+
+
+class Norms(NamedTuple):
+    """Norms of K loss sequences over their first tau rounds, tau the C checkpoints.
+
+    As in Theorem 1 of the paper, with S_i = sum_{t <= tau} l_t(i). NumPy float64 [K, C], in the
+    losses' own units.
+
+    Attributes:
+      num_arms: n.
+      rounds: tau [C].
+      l_1: sum_t ||l_t||_1.
+      l_2: sum_t ||l_t||_2^2.
+      l_inf: max_t ||l_t||_inf.
+      s_inf: max_i |S_i|.
+      best: min_i S_i, the total loss of the best fixed arm.
+      mean: mean_i S_i, the total loss of uniform play.
+    """
+
+    num_arms: int
+    rounds: np.ndarray
+    l_1: np.ndarray
+    l_2: np.ndarray
+    l_inf: np.ndarray
+    s_inf: np.ndarray
+    best: np.ndarray
+    mean: np.ndarray
+
+
+def norms_from_rows(rows: np.ndarray, num_arms: int, rounds: np.ndarray, unit: float) -> Norms:
+    """`Norms` from the rows [C, 8, K] of `Measure`; ``unit`` is the size of 1 in true losses."""
+    lowest, excess, above, s_inf, l_1, l_1_error, l_2, l_inf = np.moveaxis(
+        rows.astype(np.float64), 1, 0
+    ).transpose(0, 2, 1)
+    squared = unit * unit_of_squares(rows[:, 7], np).T.astype(np.float64)
+    with np.errstate(over="ignore"):  # float64 may hold losses but not their squares
+        l_2 = l_2 * squared * squared
+    return Norms(
+        num_arms=num_arms,
+        rounds=rounds,
+        l_1=(l_1 + l_1_error) * unit,
+        l_2=l_2,
+        l_inf=l_inf * unit,
+        s_inf=s_inf * unit,
+        best=(lowest + excess) * unit,
+        mean=(lowest + above) * unit,
+    )
+
+
+def warn_if_not_finite(norms: Norms, losses: LossSequence) -> None:
+    """Warn if a loss is not finite, though it was when checked, or was generated unchecked."""
+    bad = ~np.isfinite(norms.l_1)
+    if bad.any():
+        k = int(np.argmax(bad.any(axis=1)))
+        slot = int(np.argmax(bad[k]))
+        first, last = int(norms.rounds[slot - 1]) + 1 if slot else 1, int(norms.rounds[slot])
+        where = f"in rounds {first} to {last}"
+        if losses.table is not None:
+            (rows,) = losses.table[np.array([k]), slice(first - 1, last)]
+            row = first + int(np.argmax(~np.isfinite(rows).all(axis=1)))
+            where = f"in row {row}, which has changed since it was checked"
+        warnings.warn(
+            f"{losses.name}: sequence {k} has a loss that is not finite, or too large for its "
+            f"magnitude, {where}; results from there on are not numbers, those before are kept",
+            RuntimeWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,211 @@
+"""Learning rates and explorations of the literature as functions of t rounds played and n arms.
+
+Each is for the next round, t + 1. Parameters come first, so that `jax.tree_util.Partial` binds them
+as pytree leaves: ``num_rounds`` is T, ``scale`` the range G of the losses; rates are per unit of
+loss.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jax import Array
+
+__all__ = [
+    "ahb_code_exploration",
+    "ahb_exploration",
+    "auer_exploration",
+    "auer_rate",
+    "barrier_horizon_rate",
+    "exp3_horizon_rate",
+    "exp3_p_bonus",
+    "exp3_p_exploration",
+    "exp3_p_rate",
+    "exp3_plus_plus_rate",
+    "exp3_rate",
+    "green_level",
+    "green_rate",
+    "heavy_tail_limit",
+    "heavy_tail_rate",
+    "hedge_horizon_rate",
+    "hedge_rate",
+    "implicit_bias",
+    "implicit_horizon_bias",
+    "implicit_rate",
+    "inf_horizon_rate",
+    "inf_rate",
+    "reduced_variance_rate",
+    "reduced_variance_threshold",
+    "side_information_exploration",
+    "side_information_rate",
+    "square_root_range",
+    "ucb_bonus",
+]
+
+Number = Array | float
+
+
+# Full information.
+
+
+def hedge_rate(scale: Number, t: Array, n: int) -> Array:
+    """sqrt(8 ln n / (t + 1)) / G."""
+    return jnp.sqrt(8 * math.log(n) / (t + 1)) / scale
+
+
+def hedge_horizon_rate(num_rounds: Number, scale: Number, t: Array, n: int) -> Array:
+    """sqrt(8 ln n / T) / G."""
+    return jnp.sqrt(8 * math.log(n) / num_rounds) / scale
+
+
+# Exponential weights.
+
+
+def exp3_rate(scale: Number, t: Array, n: int) -> Array:
+    """sqrt(ln n / (t n)) / G; the estimates of round t enter with it."""
+    return jnp.sqrt(math.log(n) / (n * jnp.maximum(t, 1))) / scale
+
+
+def exp3_horizon_rate(num_rounds: Number, scale: Number, t: Array, n: int) -> Array:
+    """sqrt(2 ln n / (n T)) / G."""
+    return jnp.sqrt(2 * math.log(n) / (n * num_rounds)) / scale
+
+
+def auer_exploration(num_rounds: Number, t: Array, n: int) -> Array:
+    """min(1, sqrt(n ln n / ((e - 1) T)))."""
+    return jnp.minimum(1, jnp.sqrt(n * math.log(n) / ((math.e - 1) * num_rounds)))
+
+
+def auer_rate(num_rounds: Number, scale: Number, t: Array, n: int) -> Array:
+    """gamma / (n G), gamma as in `auer_exploration`."""
+    return auer_exploration(num_rounds, t, n) / (n * scale)
+
+
+def exp3_p_rate(num_rounds: Number, scale: Number, t: Array, n: int) -> Array:
+    """0.95 sqrt(ln n / (n T)) / G."""
+    return 0.95 * jnp.sqrt(math.log(n) / (n * num_rounds)) / scale
+
+
+def exp3_p_exploration(num_rounds: Number, t: Array, n: int) -> Array:
+    """1.05 sqrt(n ln n / T), at most 1/2: below that T the bound is void."""
+    return jnp.minimum(0.5, 1.05 * jnp.sqrt(n * math.log(n) / num_rounds))
+
+
+def exp3_p_bonus(num_rounds: Number, failure: Number, n: int) -> Array:
+    """sqrt(ln(n / delta) / (n T))."""
+    return jnp.sqrt(jnp.log(n / failure) / (n * num_rounds))
+
+
+def implicit_rate(scale: Number, t: Array, n: int) -> Array:
+    """sqrt(ln n / (n (t + 1))) / G."""
+    return jnp.sqrt(math.log(n) / (n * (t + 1))) / scale
+
+
+def implicit_bias(t: Array, n: int) -> Array:
+    """Half of `implicit_rate` at G = 1."""
+    return implicit_rate(1.0, t, n) / 2
+
+
+def implicit_horizon_bias(num_rounds: Number, t: Array, n: int) -> Array:
+    """Half of `exp3_horizon_rate` at G = 1."""
+    return exp3_horizon_rate(num_rounds, 1.0, t, n) / 2
+
+
+def exp3_plus_plus_rate(scale: Number, t: Array, n: int) -> Array:
+    """sqrt(ln n / ((t + 1) n)) / (2 G)."""
+    return implicit_rate(scale, t, n) / 2
+
+
+def side_information_exploration(t: Array, n: int) -> Array:
+    """min(1/2, sqrt(n ln n / (t + 1)))."""
+    return jnp.minimum(0.5, jnp.sqrt(n * math.log(n) / (t + 1)))
+
+
+def side_information_rate(spread: Number, t: Array, n: int) -> Array:
+    """gamma_{t+1} / (n spread): then no |eta l~| exceeds 1."""
+    return side_information_exploration(t, n) / (n * spread)
+
+
+def ahb_exploration(decay: Number, t: Array, n: int) -> Array:
+    """min(1/2, sqrt(5 (1 - a) n ln n) / (t + 1)^a)."""
+    return jnp.minimum(0.5, jnp.sqrt(5 * (1 - decay) * n * math.log(n)) / (t + 1) ** decay)
+
+
+def ahb_code_exploration(t: Array, n: int) -> Array:
+    """min(1/2, sqrt(10 n ln n / t)), t the rounds played before."""
+    return jnp.minimum(0.5, jnp.sqrt(10 * n * math.log(n) / jnp.maximum(t, 1)))
+
+
+# Powers. With F = -sum(x^c): INF's p = (eta' (L - x))^(-q) has c = 1 - 1/q and rate c eta';
+# Tsallis-INF's w = 4 (eta' (L - x))^(-2) has c = 1/2 and rate eta' / 4.
+
+
+def inf_rate(power: Number, scale: Number, t: Array, n: int) -> Array:
+    """sqrt(c (1 - c) n^(1 - 2c) / (t + 1)) / G; for c = 1/2 that is eta' = 2 / sqrt(t + 1)."""
+    return jnp.sqrt(_inf_constant(power, n) / (t + 1)) / scale
+
+
+def inf_horizon_rate(power: Number, num_rounds: Number, scale: Number, t: Array, n: int) -> Array:
+    """sqrt(2 c (1 - c) n^(1 - 2c) / T) / G; for c = 1/2 that is eta' = sqrt(2/T) of Poly-INF."""
+    return jnp.sqrt(2 * _inf_constant(power, n) / num_rounds) / scale
+
+
+def _inf_constant(power: Number, n: int) -> Array:
+    return power * (1 - power) * jnp.exp((1 - 2 * power) * math.log(n))
+
+
+def square_root_range(n: int) -> float:
+    """sqrt(n) - 1, the range of F = -sum(sqrt(x)) on the simplex."""
+    return math.sqrt(n) - 1
+
+
+def reduced_variance_rate(scale: Number, t: Array, n: int) -> Array:
+    """eta' = 4 / sqrt(t + 1), over G."""
+    return 1 / (jnp.sqrt(t + 1) * scale)
+
+
+def reduced_variance_threshold(t: Array, n: int) -> Array:
+    """eta'^2 = 16 / (t + 1)."""
+    return 16 / (t + 1)
+
+
+def heavy_tail_rate(tail: Number, size: Number, t: Array, n: int) -> Array:
+    """eta_{t+1} / a with eta_t = 1 / (sigma t^(1/a)): Psi = -a sum(x^(1/a)) is a F."""
+    return 1 / (tail * size * (t + 1) ** (1 / tail))
+
+
+def heavy_tail_limit(tail: Number, size: Number, round_: Array, chance: Array) -> Array:
+    """Theta_a x^(1/a) / eta_t, Theta_a = min(1 - 2^(-(a-1)/(2a-1)), (2 - 2/a)^(1/(2-a))).
+
+    At a = 2 the second term is its limit, exp(-1/2), and the first 1 - 2^(-1/3) is the smaller.
+    """
+    first = 1 - jnp.exp2(-(tail - 1) / (2 * tail - 1))
+    below = jnp.minimum(tail, 2 - 1e-3)
+    second = jnp.where(tail > 2 - 1e-3, 1.0, (2 - 2 / below) ** (1 / (2 - below)))
+    share = jnp.minimum(first, second).astype(chance.dtype)
+    return share * size * (round_ * chance) ** (1 / tail)
+
+
+# Data-dependent.
+
+
+def barrier_horizon_rate(num_rounds: Number, scale: Number, t: Array, n: int) -> Array:
+    """min(1/2, sqrt(n ln T / T)) / G."""
+    return jnp.minimum(0.5, jnp.sqrt(n * jnp.log(num_rounds) / num_rounds)) / scale
+
+
+def green_level(num_rounds: Number, n: int) -> Array:
+    """sqrt(ln n / (n T))."""
+    return jnp.sqrt(math.log(n) / (n * num_rounds))
+
+
+def green_rate(num_rounds: Number, scale: Number, t: Array, n: int) -> Array:
+    """`green_level` / G."""
+    return green_level(num_rounds, n) / scale
+
+
+# Stochastic bandits.
+
+
+def ucb_bonus(scale: Number, t: Array, num_plays: Array) -> Array:
+    """G sqrt(2 ln t / N)."""
+    return scale * jnp.sqrt(2 * jnp.log(t) / num_plays)

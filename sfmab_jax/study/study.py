@@ -1,0 +1,214 @@
+"""The results of a study, labelled: as arrays, data frames and files."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfmab_jax.results.certificate import Certificate
+from sfmab_jax.results.result import Result
+from sfmab_jax.study.blocks import cut_into_blocks
+from sfmab_jax.study.cells import Cell
+from sfmab_jax.study.manifest import cell_from_manifest, read_manifest
+from sfmab_jax.study.same_losses import SameLosses
+from sfmab_jax.study.store import read_block
+
+__all__ = ["CellResult", "Setting", "Study", "load_study"]
+
+Setting = tuple[str, int, int, float]
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """A cell with the result of its blocks."""
+
+    cell: Cell
+    result: Result
+
+
+@dataclass(frozen=True, eq=False)
+class Study(Mapping[tuple[str, Setting], Result]):
+    """The results of a study, by (strategy, (losses, n, T, scale)).
+
+    Attributes:
+      folder: the folder it was read from.
+      manifest: its text, cells and provenance, see `store`.
+      cells: those with at least one block, in the order of the study.
+      incomplete: what is missing or damaged, in words; empty for a finished study.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    cells: tuple[CellResult, ...]
+    incomplete: tuple[str, ...]
+
+    def __getitem__(self, key: tuple[str, Setting]) -> Result:
+        for entry in self.cells:
+            if (entry.cell.strategy, entry.cell.setting) == key:
+                return entry.result
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[tuple[str, Setting]]:
+        return ((entry.cell.strategy, entry.cell.setting) for entry in self.cells)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __repr__(self) -> str:
+        return f"Study({self.manifest['title']!r}, {len(self)} cells, {self.folder})"
+
+    @property
+    def strategies(self) -> list[str]:
+        return list(dict.fromkeys(entry.cell.strategy for entry in self.cells))
+
+    @property
+    def settings(self) -> list[Setting]:
+        """All (losses, n, T, scale) on which strategies are compared."""
+        return list(dict.fromkeys(entry.cell.setting for entry in self.cells))
+
+    def on(self, setting: Setting) -> dict[str, Result]:
+        """Return the results of all strategies on one setting, by label."""
+        return {e.cell.strategy: e.result for e in self.cells if e.cell.setting == setting}
+
+    def to_xarray(self):
+        """Return a labelled dataset with dimensions cell, sequence, seed and checkpoint.
+
+        Cells have coordinates strategy, losses, num_arms, num_rounds and scale, checkpoints the
+        coordinate round [cell, checkpoint]; cells with fewer are filled up with NaN and 0.
+        """
+        xarray = _import_package("xarray")
+        shape = np.max([entry.result.regret.shape for entry in self.cells], axis=0)
+        data = {key: np.full((len(self), *shape), np.nan) for key in ("regret", "expected_regret")}
+        rounds = np.zeros((len(self), shape[2]), np.int64)
+        for number, entry in enumerate(self.cells):
+            here = entry.result.regret.shape
+            rounds[number, : here[2]] = entry.result.rounds
+            for key, array in data.items():
+                array[number, : here[0], : here[1], : here[2]] = getattr(entry.result, key)
+        labels = ("strategy", "losses", "num_arms", "num_rounds", "scale")
+        dims = ("cell", "sequence", "seed", "checkpoint")
+        return xarray.Dataset(
+            {key: (dims, array) for key, array in data.items()},
+            coords={
+                **{key: ("cell", [getattr(e.cell, key) for e in self.cells]) for key in labels},
+                "round": (("cell", "checkpoint"), rounds),
+                "sequence": np.arange(shape[0]),
+                "seed": np.arange(shape[1]),
+            },
+            attrs={"title": self.manifest["title"], "seed": self.manifest["seed"]},
+        )
+
+    def to_pandas(self):
+        """Return a data frame with a row for each cell, sequence, seed and checkpoint."""
+        pandas = _import_package("pandas")
+        frames = []
+        for entry in self.cells:
+            cell, result = entry.cell, entry.result
+            sequence, seed, place = np.indices(result.regret.shape).reshape(3, -1)
+            frames.append(
+                pandas.DataFrame(
+                    {
+                        "strategy": cell.strategy,
+                        "losses": cell.losses,
+                        "num_arms": cell.num_arms,
+                        "num_rounds": cell.num_rounds,
+                        "scale": cell.scale,
+                        "sequence": sequence,
+                        "seed": seed + result.first_seed,
+                        "round": result.rounds[place],
+                        "regret": result.regret.ravel(),
+                        "expected_regret": result.expected_regret.ravel(),
+                    }
+                )
+            )
+        return pandas.concat(frames, ignore_index=True)
+
+    def export(self, path: str | os.PathLike) -> Path:
+        """Write `to_pandas` as .csv or .parquet, by the name's ending; return the path."""
+        path = Path(path)
+        if path.suffix not in (".csv", ".parquet"):
+            raise ValueError(f"path is {path}; give a name that ends in .csv or .parquet")
+        if path.suffix == ".parquet":
+            _import_package("pyarrow")
+            self.to_pandas().to_parquet(path, index=False)
+        else:
+            self.to_pandas().to_csv(path, index=False)
+        return path
+
+
+def load_study(path: str | os.PathLike) -> Study:
+    """Read the folder of a study, finished or not; every block is checked.
+
+    Each cell has its blocks up to the first that is missing or damaged; ``study.incomplete`` says
+    where that happened. Blocks that were played on different losses are refused.
+
+    >>> import tempfile
+    >>> from sfmab_jax.study.config import read_study
+    >>> from sfmab_jax.study.runner import run_study
+    >>> text = '''
+    ... title = "Two arms"
+    ... arms = 2
+    ... rounds = 8
+    ... seeds = 4
+    ... [strategies.control]
+    ... strategy = "uniform"
+    ... [losses.coins]
+    ... family = "bernoulli"
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     file = Path(name, "mine.toml")
+    ...     _ = file.write_text(text)
+    ...     _ = run_study(read_study(str(file)), Path(name, "mine"))
+    ...     study = load_study(Path(name, "mine"))
+    >>> study.settings
+    [('coins', 2, 8, 1.0)]
+    >>> study["control", study.settings[0]].regret.shape
+    (1, 4, 8)
+    """
+    folder = Path(path)
+    try:
+        manifest = read_manifest(folder)
+    except ValueError as error:
+        fix = "run the study again, which writes it anew and keeps the blocks"
+        raise ValueError(f"{error}; {fix}") from None
+    if manifest is None:
+        raise ValueError(f"{folder} holds no study: there is no manifest.json")
+    same_losses = SameLosses(folder)
+    cells, incomplete = [], []
+    for entry in manifest["cells"]:
+        cell = cell_from_manifest(entry)
+        results: list[Result] = []
+        for block in cut_into_blocks(cell, manifest["seeds"]):
+            result = read_block(folder, block)
+            if not isinstance(result, Result):
+                incomplete.append(f"{cell.label}, seeds from {block.first_seed}: {result}")
+                break
+            same_losses.check(block, result)
+            results.append(result)
+        if results:
+            cells.append(CellResult(cell, _join_seeds(results)))
+    return Study(folder, manifest, tuple(cells), tuple(incomplete))
+
+
+def _join_seeds(results: list[Result]) -> Result:
+    """Return the results of consecutive seeds as one."""
+    regret, expected = (
+        np.concatenate([getattr(result, key) for result in results], axis=1)
+        for key in ("regret", "expected_regret")
+    )
+    certificates = [result.certificate for result in results if result.certificate is not None]
+    certificate = None
+    if certificates:
+        columns = zip(*certificates, strict=True)
+        certificate = Certificate(*(np.concatenate(parts, axis=1) for parts in columns))
+    return replace(results[0], regret=regret, expected_regret=expected, certificate=certificate)
+
+
+def _import_package(name: str):
+    try:
+        return __import__(name)
+    except ImportError:
+        raise ImportError(f"{name} is not installed; run: pip install {name}") from None
