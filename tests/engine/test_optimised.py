@@ -1,0 +1,29 @@
+"""What may depend on LLVM's optimisations, once more with programs as users have them.
+
+The other tests compile without them, see `conftest.py`. LLVM may turn loops into vectors and join
+multiplications and additions, but is not to reorder sums: two-word arithmetic, the laws of the
+draws, golden trajectories, and games that are the same alone and among others.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("room", ["numerics", "engine", "strategies"])
+def test_marked_tests_of(room):
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-m", "optimised and not full"]
+    done = subprocess.run(
+        [*command, str(TESTS / room)],
+        cwd=TESTS.parent,
+        env=os.environ | {"XLA_FLAGS": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout

@@ -1,0 +1,44 @@
+"""Which cases of a long list the default tests try; all of them are tried by .ci/full.
+
+What is the same mathematics in other numbers is left to the full tests. A strategy is a sampling
+scheme, an estimation scheme and a full-information strategy, so that those below, in which every
+such part and every potential occurs, stand for the rest in tests of the engine. Trajectories and
+contracts are tested for every strategy.
+"""
+
+from collections.abc import Collection, Iterable
+
+import pytest
+
+from sfmab_jax.strategies import STRATEGIES
+
+ARCHETYPES = (
+    "scale_free",  # mixing, importance weights, AdaFTRL, log barrier
+    "ahb",  # each arm first, centred estimates
+    "exp3_gamma_horizon",  # estimates of gains, FTRL, entropy
+    "exp3_ix",  # implicit exploration
+    "exp3_plus_plus",  # exploration by gaps
+    "tsallis_inf_rv",  # reduced variance, Tsallis entropy
+    "green_horizon",  # truncation
+    "broad_optimistic",  # barrier descent, predictions from the last losses
+    "htinf",  # skipping
+    "ada_tinf_horizon",  # heavy tails
+    "epsilon_greedy",  # the leader by an index
+    "hedge",  # full information
+    "uniform",  # a constant
+)
+
+
+def some_in_default(cases: Iterable, default: Collection) -> list:
+    """Mark the cases that are not in ``default`` as left to the full tests; tuples are spread."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=() if case in default else pytest.mark.full,
+        )
+        for case in cases
+    ]
+
+
+each_strategy = pytest.mark.parametrize("name", STRATEGIES)
+each_archetype = pytest.mark.parametrize("name", some_in_default(STRATEGIES, ARCHETYPES))
