@@ -1,6 +1,5 @@
 """Ctrl-C in commands, at several moments, once and three times: one line and exit code 130."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -31,28 +30,26 @@ COMMANDS = {
 }
 
 
-def interrupted(command, folder, after, times):
-    """Exit code and stderr of a command that is sent Ctrl-C some seconds after its start."""
-    environment = os.environ
-    child = subprocess.Popen(
-        [sys.executable, "-c", START, *command.split()],
+def interrupt(script, folder, after=0.0, times=1, pause=0.2, arguments=()):
+    """Exit code and stderr of a script that is sent Ctrl-C some seconds after it says "begun"."""
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
         cwd=folder,
-        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    try:
-        assert child.stdout.readline() == "begun\n"
-        time.sleep(after)
-        assert child.poll() is None, "ended before it was interrupted"
-        for _ in range(times):
-            child.send_signal(signal.SIGINT)
-            time.sleep(0.2)
-        output, errors = child.communicate(timeout=120)
-    finally:
-        child.kill()
-    return child.returncode, output, errors
+    ) as child:
+        try:
+            assert child.stdout.readline() == "begun\n"
+            time.sleep(after)
+            assert child.poll() is None, "ended before it was interrupted"
+            for _ in range(times):
+                child.send_signal(signal.SIGINT)
+                time.sleep(pause)
+            _, errors = child.communicate(timeout=120)
+        finally:
+            child.kill()
+    return child.returncode, errors
 
 
 @pytest.mark.parametrize(
@@ -72,7 +69,7 @@ def interrupted(command, folder, after, times):
     ),
 )
 def test_interrupted(name, after, times, tmp_path):
-    code, _, errors = interrupted(COMMANDS[name], tmp_path, after, times)
+    code, errors = interrupt(START, tmp_path, after, times, arguments=COMMANDS[name].split())
     assert code == 130, errors
     lines = [line for line in errors.splitlines() if not line.startswith("step ")]
     assert len(lines) == 1, errors
@@ -90,26 +87,37 @@ from sfmab_jax.cli.main import app, main
 @app.command()
 def wait():
     try:
-        print("imported", flush=True)
+        print("begun", flush=True)
         time.sleep(100)
     finally:
         time.sleep(100)
 
 main(["wait"])
 """
-    child = subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert child.stdout.readline() == "imported\n"
-        for _ in range(2):
-            child.send_signal(signal.SIGINT)
-            time.sleep(2.5)
-        _, errors = child.communicate(timeout=30)
-    finally:
-        child.kill()
-    assert child.returncode == 130
+    code, errors = interrupt(script, tmp_path, times=2, pause=2.5)
+    assert code == 130
     assert errors == "sfmab: stopped at once; what was under way is lost\n"
+
+
+def test_in_a_callback_of_the_garbage_collector(tmp_path):
+    """Python ignores exceptions there, and JAX has such a callback: Ctrl-C is not lost."""
+    script = """
+import gc
+import time
+from sfmab_jax.cli.main import app, main
+
+def callback(phase, info):
+    print("begun", flush=True)
+    time.sleep(5)
+
+@app.command()
+def wait():
+    gc.callbacks.append(callback)
+    gc.collect()
+    time.sleep(100)
+
+main(["wait"])
+"""
+    code, errors = interrupt(script, tmp_path, after=0.5, times=3)
+    assert code == 130
+    assert errors == "sfmab: stopped\n"
