@@ -30,11 +30,15 @@ __all__ = [
     "play_chunk",
     "play_round_of_game",
     "to_lanes",
+    "watch_law",
 ]
 
 
 class GroupState(NamedTuple):
-    """All that is carried from round to round for a group of W games."""
+    """All that is carried from round to round for a group of W games.
+
+    Several groups together have leaves with a first axis [G].
+    """
 
     bandit: BanditState  # leaves [..., W]
     realised: Sum  # sum of l_t(i_t), two words [W]
@@ -261,10 +265,18 @@ def play_round_of_game(
     return after, loss, advantage, observer.follow(observed, state, seen, losses, after)
 
 
-def _is_law(probabilities: Array) -> Array:
-    """Whether p'_t [n] is finite, not negative and of sum 1, up to rounding."""
+def watch_law(bandit: Bandit, state: BanditState, round_: Array, first_without_law: Any) -> Any:
+    """Return the first round up to this one whose p'_t is no law, 0 if all are.
+
+    A law is finite, not negative and of sum 1, up to rounding. ``first_without_law`` is the same of
+    the round before, int32 []; () if nothing is watched, and then so is the result.
+    """
+    if not isinstance(first_without_law, Array):
+        return first_without_law
+    law = bandit.probabilities(state)
     # NaN is neither below nor above anything.
-    return (jnp.abs(arm_sum(probabilities) - 1) <= 1e-3) & (jnp.min(probabilities) >= -1e-5)
+    is_law = (jnp.abs(arm_sum(law) - 1) <= 1e-3) & (jnp.min(law) >= -1e-5)
+    return jnp.where((first_without_law == 0) & ~is_law, round_, first_without_law)
 
 
 def _play_round_of_group(
@@ -292,14 +304,11 @@ def _play_round_of_group(
     # Losses of each lane are mapped; those that all lanes share are closed over, as a default.
     own_losses = (losses,) if losses.ndim > 1 else ()
 
-    def play(state, key, observed, without_law, losses=losses):
+    def play(state, key, observed, first_without_law, losses=losses):
         played = play_round_of_game(bandit, observer, round_, state, key, losses, observed)
-        if isinstance(without_law, Array):
-            is_first = (without_law == 0) & ~_is_law(bandit.probabilities(state))
-            without_law = jnp.where(is_first, round_, without_law)
-        return *played, without_law
+        return *played, watch_law(bandit, state, round_, first_without_law)
 
-    state, loss, advantage, observed, without_law = mapped(play)(
+    state, loss, advantage, observed, first_without_law = mapped(play)(
         group.bandit, game_keys, group.observed, group.first_without_law, *own_losses
     )
     group = group._replace(
@@ -307,11 +316,12 @@ def _play_round_of_group(
         realised=mapped(add)(group.realised, loss),
         advantage=mapped(add)(group.advantage, advantage),
         observed=observed,
-        first_without_law=without_law,
+        first_without_law=first_without_law,
     )
 
-    def keep(rows: Any, function: Callable[..., Any], *args: Any) -> Any:
-        """Return ``rows`` with that of this round: zeros unless it is a checkpoint."""
+    def write_row(rows: Any, function: Callable[..., Any], *args: Any) -> Any:
+        """Write this round's row: the function's value at a checkpoint, else zeros, which the
+        checkpoint will overwrite."""
         nothing = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), rows)
         new = lax.cond(due, lambda: mapped(function)(*args), lambda: nothing)
         return jax.tree.map(lambda leaf, new: leaf.at[row].set(new), rows, new)
@@ -324,8 +334,8 @@ def _play_round_of_group(
         )
     group = group._replace(totals=totals)
     if observer is not None:
-        rows = keep(group.observer_rows, observer.row, observed, state)
+        rows = write_row(group.observer_rows, observer.row, observed, state)
         group = group._replace(observer_rows=rows)
     if record is not None:
-        group = group._replace(records=keep(group.records, record, state))
+        group = group._replace(records=write_row(group.records, record, state))
     return group

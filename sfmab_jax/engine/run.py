@@ -22,10 +22,13 @@ from sfmab_jax.numerics.threefry import game_keys, root_key
 
 __all__ = ["play_batch"]
 
+# `functools.cache` would let two threads make the same value, each with programs of its own.
+_MAKING = threading.Lock()
+
 
 @lru_cache(maxsize=32)
 def _begin_groups_of(**sizes: Any) -> Callable:
-    """Return `begin_group` compiled for these sizes; of old ones the programs are forgotten."""
+    """Return `begin_group` compiled for these sizes; the least recently used are dropped."""
     return jax.jit(partial(begin_group, **sizes))
 
 
@@ -35,8 +38,14 @@ def _game_keys(root: Array, sequences: Array, seeds: Array) -> Array:
     return game_keys(jax.random.split(root)[0], sequences, seeds)
 
 
-@cache
 def _compiled_play(devices: tuple, engine: str, batching: str, exact: bool) -> Callable:
+    """Return `_compile_play` of the same arguments, made once for all threads."""
+    with _MAKING:
+        return _compile_play(devices, engine, batching, exact)
+
+
+@cache
+def _compile_play(devices: tuple, engine: str, batching: str, exact: bool) -> Callable:
     """Return a function of arguments that gives the program compiled for them.
 
     Its lanes are split evenly over the devices if there are several. ``exact``: see
@@ -121,14 +130,14 @@ def play_batch(
         bookmarks,
         f"{place}_{index * run.batch_games}_{run.batch_games}",
         num_rounds=run.num_rounds,
-        num_games=games.number,
+        num_games=games.num_games,
     )
     states, start = bookmark.find(states, stream)
 
-    def finish(number: int, rounds: int) -> None:
+    def finish(call_index: int, rounds: int) -> None:
         """Wait for a call."""
-        jax.block_until_ready(states[number])
-        advance(rounds * int(np.count_nonzero(games.calls[number].places < games.number)))
+        jax.block_until_ready(states[call_index])
+        advance(rounds * int(np.count_nonzero(games.calls[call_index].places < games.num_games)))
 
     for first_round, num_windows in run.chunks(start):
         if stop.is_set():
@@ -136,28 +145,38 @@ def play_batch(
         losses = stream.chunk(first_round)
         when = (checkpoints, np.int32(first_round), np.int32(num_windows))
         arguments = [
-            (bandit, record, observer, losses, state, call.keys, call.sequence, *when, call.number)
+            (
+                bandit,
+                record,
+                observer,
+                losses,
+                state,
+                call.keys,
+                call.sequence,
+                *when,
+                call.num_groups,
+            )
             for state, call in zip(states, games.calls, strict=True)
         ]
         play = program_for(*arguments[0], window=run.window)
         rounds = min(run.chunk_rounds, run.num_rounds - first_round + 1)
         # One call waits while another is played: of many at once the last might end first, and
         # progress would stand still.
-        for number, given in enumerate(arguments):
-            states[number] = play(*given, window=run.window)
-            if number:
-                finish(number - 1, rounds)
+        for call_index, one_call in enumerate(arguments):
+            states[call_index] = play(*one_call, window=run.window)
+            if call_index:
+                finish(call_index - 1, rounds)
         finish(len(arguments) - 1, rounds)
         bookmark.keep(first_round - 1 + run.chunk_rounds, states, stream)
     places = [call.places for call in games.calls]
-    return gather_results(states, places, games.number, run.unit)
+    return gather_results(states, places, games.num_games, run.unit)
 
 
 class _Call(NamedTuple):
     """The games that one call of the compiled program plays, in G groups of W lanes."""
 
-    places: np.ndarray  # of the games in the batch; less than G groups in the last call
-    number: np.int32  # of groups that are played
+    places: np.ndarray  # of the games in the batch [groups played, W]: in the last call maybe < G
+    num_groups: np.int32  # that are played
     keys: np.ndarray  # uint32 [G, 2, W]
     sequence: np.ndarray  # which of its device's sequences each plays on, int32 [G, W]
 
@@ -165,8 +184,8 @@ class _Call(NamedTuple):
 class _Games(NamedTuple):
     """The games of a batch."""
 
-    number: int
-    sequences: np.ndarray  # the numbers of the loss sequences, as many for each device
+    num_games: int
+    sequences: np.ndarray  # numbers of the loss sequences, equally many for each device
     calls: list[_Call]
 
 
@@ -176,7 +195,7 @@ def _games_of_batch(run: Run, index: int) -> _Games:
     Lanes past the last game play it again; their results are left out.
     """
     first_game = index * run.batch_games
-    number = min(run.batch_games, run.num_games - first_game)
+    num_games = min(run.batch_games, run.num_games - first_game)
     games = np.minimum(first_game + np.arange(run.batch_games), run.num_games - 1)
     sequence, seed = np.divmod(games, run.num_seeds)
     # Each device has its own run of consecutive sequences.
@@ -189,7 +208,7 @@ def _games_of_batch(run: Run, index: int) -> _Games:
         _game_keys(root_key(run.seed), jnp.uint32(sequence), jnp.uint32(seed + run.first_seed))
     )
     groups = _lanes_of_groups(run)
-    groups = groups[groups.min(axis=1) < number]
+    groups = groups[groups.min(axis=1) < num_games]
     per_call = run.groups_per_call
 
     def call_of(places: np.ndarray) -> _Call:
@@ -199,7 +218,7 @@ def _games_of_batch(run: Run, index: int) -> _Games:
         return _Call(places, np.int32(len(places)), keys_here, lane_sequence[filled])
 
     starts = range(0, len(groups), per_call)
-    return _Games(number, sequences, [call_of(groups[at : at + per_call]) for at in starts])
+    return _Games(num_games, sequences, [call_of(groups[at : at + per_call]) for at in starts])
 
 
 def _first_state(

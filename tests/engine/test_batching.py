@@ -96,6 +96,10 @@ FUNCTIONS = {
     "a barrier with a literal": (lambda x: lax.optimization_barrier((x, 3.0))[1] + x, VECTOR),
     "a barrier with truth values": (lambda x: lax.optimization_barrier((x, x > 2, x < 1)), VECTOR),
     "complex numbers": (lambda x: jnp.abs(lax.optimization_barrier(lax.complex(x, x))), VECTOR),
+    "a barrier with a key": (
+        lambda words: jax.random.uniform(lax.optimization_barrier(jax.random.wrap_key_data(words))),
+        np.arange(8, dtype=np.uint32).reshape(2, 4),
+    ),
     "a narrower bitcast": (lambda x: lax.bitcast_convert_type(x[0], jnp.uint8), VECTOR),
     "the sign of a zero through a branch": (
         lambda x, which: 1 / lax.cond(which, lambda: x, lambda: -x),

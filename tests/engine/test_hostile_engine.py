@@ -92,8 +92,12 @@ def test_good_laws_raise_no_warning():
         sf.simulate(composed(lambda t, p: p), many, **{**HOW, "num_rounds": 4})
 
 
-def test_a_law_that_is_none_does_not_break_the_fused_engine():
-    sf.simulate(composed(lambda t, p: 2 * p), LOSSES, engine="fused", **HOW)
+@pytest.mark.parametrize("name", NO_LAWS)
+def test_a_law_that_is_none_in_the_fused_engine(name):
+    law, first = NO_LAWS[name]
+    says = f"'wrong'.*probabilities.* round {first} .* 6 of 6 games"
+    with pytest.warns(RuntimeWarning, match=says):
+        sf.simulate({"wrong": composed(law)}, LOSSES, engine="fused", chunk_rounds=16, **HOW)
 
 
 PLAYED = """

@@ -84,7 +84,9 @@ def keep_values(operands: Sequence[Any], flags: Sequence[bool]) -> list[tuple[An
     words = [
         place
         for place, (x, in_lanes) in enumerate(results)
-        if in_lanes and getattr(x.dtype, "kind", "") in "fiu" and x.dtype.itemsize in (4, 8)
+        if in_lanes
+        and getattr(x.dtype, "kind", "key") in ("f", "i", "u")
+        and x.dtype.itemsize in (4, 8)
     ]
     if not words:
         return results

@@ -39,7 +39,13 @@ from sfmab_jax.engine.pallas.arrays import (
 )
 from sfmab_jax.engine.pallas.hoist import hoisted
 from sfmab_jax.engine.pallas.interpreter import run_tape, unsupported_operation
-from sfmab_jax.engine.rounds import GroupState, checkpoint_rows, play_round_of_game, to_lanes
+from sfmab_jax.engine.rounds import (
+    GroupState,
+    checkpoint_rows,
+    play_round_of_game,
+    to_lanes,
+    watch_law,
+)
 from sfmab_jax.numerics.double_word import Sum, add
 from sfmab_jax.numerics.draw import draw_arm
 
@@ -52,6 +58,7 @@ class KernelState(NamedTuple):
     bandit: BanditState
     realised: Sum
     advantage: Sum
+    first_without_law: Any = ()
 
 
 class Rows(NamedTuple):
@@ -92,7 +99,7 @@ def play_chunk_fused(
     num_arms = losses.shape[1]
     # On CPU one tile, as the scan engine has: vectors of another length may round differently.
     tile = width if platform == "cpu" else min(width, tile_width(num_arms, platform))
-    carried = KernelState(group.bandit, group.realised, group.advantage)
+    carried = KernelState(group.bandit, group.realised, group.advantage, group.first_without_law)
     tape, shared, (_, row_shapes) = _tape(bandit, record, carried, num_arms)
     rounds = first_round + jnp.arange(len(losses), dtype=jnp.int32)
     if losses.shape[-1] > 1:
@@ -201,7 +208,8 @@ def _tape(bandit, record, carried: KernelState, num_arms: int):
         )
         realised, advantage = add(carried.realised, loss), add(carried.advantage, advantage)
         rows = Rows((*realised, *advantage), () if record is None else record(state))
-        return KernelState(state, realised, advantage), rows
+        watched = watch_law(bandit, carried.bandit, round_, carried.first_without_law)
+        return KernelState(state, realised, advantage, watched), rows
 
     one_game = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[:-1], x.dtype), carried)
     losses = jax.ShapeDtypeStruct((num_arms,), carried.realised.value.dtype)
