@@ -23,7 +23,8 @@ A run is a rectangle of games and rounds. It is cut like this:
 
 A batch is played a few groups at a time: a *call* of the compiled program takes them, one after
 the other, through one chunk. A study cuts its own work into cells, blocks and spans, which are
-explained there.
+explained there. Two smaller units have one home each: a *piece*, 16 rounds of losses made together
+(`loss_stream`), and a *tile*, the lanes of a group that one kernel plays (`pallas`).
 
 One round goes: `loss_stream` (l_t) -> `rounds.play_round_of_game` (law, arm, feedback, estimate,
 update, by the parts of the strategy and `numerics`) -> `rounds` (sums, checkpoints). The update is

@@ -39,10 +39,12 @@ def gather_results(
     num_checkpoints = states[0].totals.shape[1] - 1
     realised, expected = np.empty((2, num_games, num_checkpoints))
     for state, here in zip(states, places, strict=True):
-        value, error, advantage, its_error = np.moveaxis(np.asarray(state.totals)[:, :-1], 2, 0)
+        value, error, advantage, advantage_error = np.moveaxis(
+            np.asarray(state.totals)[:, :-1], 2, 0
+        )
         total = np.add(value, error, dtype=np.float64)
         _put(total * unit, here, realised)
-        total += np.add(advantage, its_error, dtype=np.float64)
+        total += np.add(advantage, advantage_error, dtype=np.float64)
         _put(total * unit, here, expected)
 
     def of_games(*rows: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """How a run is cut into batches, groups, chunks and windows; see the map in `sfmab_jax.engine`.
 
-The widths of groups and calls are rules of the arms, the platform and the class of memory alone:
+The widths of groups and calls are rules of the arms, the engine, the platform and the class of
+memory alone:
 code of another width may round differently, and a game is to be the same bits alone or among a
 million. Batches and chunks may depend on the number of games and rounds, as no arithmetic crosses
 them.
@@ -44,7 +45,7 @@ _TPU_LOSSES = 2**20
 class Run:
     """Everything about a run but the strategy: which games are played, on what, and how.
 
-    In the names below, a width counts the games on one device, and games those on all devices.
+    In its attributes, a width counts the games on one device, and games those on all devices.
 
     Attributes:
       losses: the sequences, or the family they are drawn from.

@@ -52,9 +52,10 @@ class LossStream:
             self._next = with_static_functions(losses.next)
             init = with_static_functions(losses.init)
             self._keys, self._states = _start(init, root, jnp.uint32(sequences))
-            if self._rounds_together == 1 or jax.tree.leaves(self._states):
+            if _is_made_round_by_round(self._rounds_together, self._states):
                 filled = np.resize(sequences, -(-len(sequences) // _VECTOR) * _VECTOR)
-                # The same beginning again, in whole vectors; a key is used once only.
+                # The same beginning again, in whole vectors of sequences. The root is made anew, as
+                # JAX's checker of keys forbids to use one twice.
                 root = root_key(seed)
                 self._keys, self._states = _start(init, root, jnp.uint32(filled))
 
@@ -101,7 +102,7 @@ class LossStream:
         num_pieces = -(-num_rounds // self._rounds_together)
         generate = _generate_of(
             num_arms=self._losses.num_arms,
-            table_pieces=num_pieces,
+            buffer_pieces=num_pieces,
             rounds_together=self._rounds_together,
         )
         self._states, losses = generate(
@@ -116,6 +117,14 @@ class LossStream:
         return losses
 
 
+def _is_made_round_by_round(rounds_together: int, states: Any) -> bool:
+    """Whether rounds depend on each other, or have too many arms for a vector of rounds.
+
+    Then they are made one by one, in vectors of sequences instead.
+    """
+    return rounds_together == 1 or bool(jax.tree.leaves(states))
+
+
 @jax.jit
 def _start(init, root: Array, sequences: Array) -> tuple[Array, Any]:
     """Return keys and first states of sequences. Games draw from the other half of the split."""
@@ -126,7 +135,7 @@ def _start(init, root: Array, sequences: Array) -> tuple[Array, Any]:
 
 @lru_cache(maxsize=32)
 def _generate_of(**sizes: Any) -> Callable:
-    """Return `_generate` compiled for these sizes; of old ones the programs are forgotten."""
+    """Return `_generate` compiled for these sizes; the least recently used are dropped."""
     return jax.jit(partial(_generate, **sizes))
 
 
@@ -140,13 +149,13 @@ def _generate(
     to_units: Array,
     *,
     num_arms: int,
-    table_pieces: int,
+    buffer_pieces: int,
     rounds_together: int,
 ) -> tuple[Any, Array]:
     """Return the losses of ``num_pieces * rounds_together`` rounds, [rounds, n, sequences].
 
     The numbers of pieces and sequences are traced, as a loop of known length may be unrolled and
-    then round differently; ``table_pieces`` is ``num_pieces`` once more, for the table's shape.
+    then round differently; ``buffer_pieces`` is ``num_pieces`` once more, for the result's shape.
     """
 
     def in_units(losses: Array) -> Array:
@@ -161,27 +170,27 @@ def _generate(
         within = jnp.arange(rounds_together, dtype=jnp.int32)
         return first_round + piece * rounds_together + within
 
-    if rounds_together == 1 or jax.tree.leaves(states):
+    if _is_made_round_by_round(rounds_together, states):
 
         def one_piece(index, carry):
-            states, table = carry
+            states, buffer = carry
             states, losses = lax.scan(one_round, states, rounds_of(index))
             return states, lax.dynamic_update_slice_in_dim(
-                table, losses, index * rounds_together, 0
+                buffer, losses, index * rounds_together, 0
             )
 
-        table = jnp.zeros((table_pieces * rounds_together, num_arms, len(keys)), to_units.dtype)
-        return lax.fori_loop(0, num_pieces, one_piece, (states, table))
+        buffer = jnp.zeros((buffer_pieces * rounds_together, num_arms, len(keys)), to_units.dtype)
+        return lax.fori_loop(0, num_pieces, one_piece, (states, buffer))
 
-    def piece_of_sequence(index, table):
+    def piece_of_sequence(index, buffer):
         # Without a state the rounds are independent: a vector of them. One sequence after another,
         # each contiguous, so that no shape or stride depends on their number.
         sequence, piece = index // num_pieces, index % num_pieces
         over_rounds = jax.vmap(lambda t: next_loss(states, keys[sequence], t)[1])
         losses = in_units(over_rounds(rounds_of(piece)))[None]
         start = (sequence, piece * rounds_together, jnp.zeros_like(sequence))
-        return lax.dynamic_update_slice(table, losses, start)
+        return lax.dynamic_update_slice(buffer, losses, start)
 
-    table = jnp.zeros((len(keys), table_pieces * rounds_together, num_arms), to_units.dtype)
-    table = lax.fori_loop(0, num_sequences * num_pieces, piece_of_sequence, table)
-    return states, jnp.moveaxis(table, 0, -1)
+    buffer = jnp.zeros((len(keys), buffer_pieces * rounds_together, num_arms), to_units.dtype)
+    buffer = lax.fori_loop(0, num_sequences * num_pieces, piece_of_sequence, buffer)
+    return states, jnp.moveaxis(buffer, 0, -1)

@@ -70,8 +70,8 @@ def measure_chunk(
 def unit_of_squares(l_inf: Any, numpy: Any) -> Any:
     """Return the power of two, [...], that losses are counted in to be squared.
 
-    Losses in float32 may span more than 1e19, and then their squares leave its range. As a power
-    of two changes no bit otherwise, it matters to no other losses.
+    Squares of float32 losses beyond about 1e+-19 leave its range. So losses beyond 2^+-40 are
+    counted in units of 2^+-80 before they are squared. A power of two changes no digit.
 
     Args:
       l_inf: the size of the largest loss so far, [...].

@@ -15,7 +15,7 @@ _PATIENCE = 2.0  # seconds
 
 
 class Progress:
-    """A count of rounds, advanced by several threads and drawn by one.
+    """A count of rounds of all games, advanced by several threads and drawn by one.
 
     ``show`` says whether to draw a bar; None draws one in a terminal when it takes long. A
     function is told the rounds instead of drawing them.
@@ -49,7 +49,7 @@ class Progress:
                 self._tell(rounds)
 
     def show(self) -> None:
-        """Draw the bar, from the second second on. Called by the thread that waits."""
+        """Draw the bar; if ``show`` was None, after two seconds. For the thread that waits."""
         elapsed = time.perf_counter() - self._start
         if not self._wanted or elapsed < self._patience:
             return

@@ -219,8 +219,8 @@ def check_checkpoints(checkpoints: int | Sequence[int], num_rounds: int) -> np.n
 def unit_of_losses(magnitude: float, dtype: np.dtype) -> float:
     """Return the power of two that losses are counted in, an exact change of unit.
 
-    1 unless the losses are so large or small that float32 sums of them would leave its range. It
-    stays within 2^+-100, so that constants of the strategies counted in it keep within range, too.
+    1 for losses of sizes from 1e-6 to 1e6. Otherwise the nearest power of two, within 2^+-100, so
+    that sums and products of losses and constants of the strategies stay in range.
     """
     largest = float(np.finfo(dtype).max)
     if not 4 / largest <= magnitude <= largest / 4:

@@ -11,5 +11,5 @@ stability         the mixability gap M and the stability term Psi, for any poten
 stability_power   Psi for potentials that are powers
 stability_series  Psi for a small loss of one arm, from a few moments
 draw, threefry    an arm from its exact law; counter-based random words
-hints             marks for the code generator, each with its reason
+hints             marks for the code generator, and why they are needed
 """

@@ -29,7 +29,7 @@ def is_arm(arm: Array, like: Array) -> Array:
 
 
 def pick(x: Array, arm: Array) -> Array:
-    """Return ``x[arm]`` for ``x`` of shape ``[n]``, exactly.
+    """Return ``x[arm]`` for ``x`` of shape ``[n]``, exactly but for the sign of a zero.
 
     For few arms it is a masked sum, which stays a vector operation when it is mapped; a gather
     does not.
@@ -62,9 +62,9 @@ def leading_arm(scores: Array) -> Array:
 
 
 def block_factor(num_arms: int) -> int:
-    """Return one side of the table, 8 to 16 long, that a long vector is cut into.
+    """Return a number from 8 to 16 to cut n numbers by: a divisor of n if there is one, else 8.
 
-    A divisor of n if there is one, so that nothing is left over.
+    `draw` takes it as the length of a block, `engine.lanes.reductions` as the number of rows.
     """
     divisors = [size for size in range(8, 17) if num_arms % size == 0]
     return divisors[0] if divisors else 8

@@ -10,8 +10,8 @@ def rounded(x: Array) -> Array:
     """Return ``x``, rounded to its dtype before anything is added to it.
 
     A compiler may contract a product and a later sum into one FMA, which does not round the
-    product: then y(k) - y(k) is not zero but the rounding error of y(k) = eta l(k). A clip to the
-    range of the dtype stands in the way of that.
+    product: then eta l - eta l is the rounding error of eta l, not 0. A clip to the finite range
+    prevents that. Infinities become the largest number.
     """
     largest = jnp.finfo(x.dtype).max
     return jnp.clip(x, -largest, largest)

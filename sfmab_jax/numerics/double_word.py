@@ -38,8 +38,10 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def two_product(a: Array, b: Array) -> Sum:
-    """Dekker's exact product ``a b = value + error``, unless the error underflows.
+    """Dekker's product ``a b = value + error``, unless the error underflows.
 
+    Exact in float32. In float64 the error word may be off in its last place, as 53 bits have no
+    equal halves.
     The halves come from bit masks, so that a contraction into FMAs does no harm.
 
     >>> x = jnp.float32(1 + 2.0**-20)
@@ -80,7 +82,7 @@ def add(total: Sum, term: Array) -> Sum:
     low = low + total.error
     value = high + low
     total = Sum(value, low - (value - high))
-    # A single total is stored: its seven operations would be repeated by everything that reads it.
+    # A single total is stored: its ten operations would be repeated by everything that reads it.
     return total if total.value.ndim else Sum(*hints.keep(*total))
 
 

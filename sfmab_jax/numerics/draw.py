@@ -124,9 +124,9 @@ def _find(members: list[Sum], target: Sum) -> tuple[Array, Sum]:
     place, before, running = jnp.zeros((), jnp.float32), start, start
     for i, member in enumerate(members[1:], 1):
         running = add_sums(running, members[i - 1])
-        is_it = _is_behind(running, target) & (member.value > 0)
-        place = jnp.where(is_it, jnp.float32(i), place)
-        before = Sum(*(jnp.where(is_it, new, old) for new, old in zip(running, before)))
+        may_be_it = _is_behind(running, target) & (member.value > 0)
+        place = jnp.where(may_be_it, jnp.float32(i), place)
+        before = Sum(*(jnp.where(may_be_it, new, old) for new, old in zip(running, before)))
     rest = add_sums(target, Sum(-before.value, -before.error))
     rest = Sum(*(jnp.where(rest.value < 0, 0, word) for word in rest))
     rest = Sum(*hints.keep(*rest))

@@ -24,6 +24,9 @@ def keep(*values: Array) -> tuple[Array, ...]:
     Why: XLA on CPU repeats cheap operations for every use of their result, and a long chain of
     them inside a sum over the arms is not vectorised. Which of some hundred values of a round
     deserve a store was measured, and no rule on the operations alone predicted it.
+
+    Give values of one shape: only those with the shape and word size of the first number, and
+    truth values of that shape, are stored. Outside the lanes it is an optimization barrier.
     """
     return lax.optimization_barrier(values)
 

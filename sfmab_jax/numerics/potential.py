@@ -18,9 +18,11 @@ class Stability(NamedTuple):
     centre: Array  # the mean of u = psi^{-1}(q) weighted with psi'(u) []
 
     def start_at(self, factor: Array) -> Array:
-        """Guess psi^{-1}(max p_{t+1}): the losses are those of q, the rate is eta * factor.
+        """Guess psi^{-1}(max p_{t+1}).
 
-        u becomes factor * u + d; to first order in 1 - factor, d = (1 - factor) * centre.
+        p_{t+1} has the cumulative losses of q, but a learning rate that is ``factor`` times as
+        large. So u = psi^{-1}(q) becomes factor * u + d, where d keeps the sum at 1: to first order
+        in 1 - factor, d = (1 - factor) * centre.
         """
         return self.centre + factor * (self.top - self.centre)
 

@@ -56,7 +56,7 @@ def distribution(potential: Potential, theta: Array) -> Array:
 def distribution_of_gaps(
     potential: Potential, gaps: Array, start: Array | float = -jnp.inf
 ) -> Array:
-    """Return the same from the gaps x(i) = max(theta) - theta(i) >= 0, [n] -> [n].
+    """Return psi(theta + lambda(theta)) [n] from the gaps x(i) = max(theta) - theta(i) >= 0, [n].
 
     ``start`` is a guess of psi^{-1} of the largest probability; it saves time, nothing else.
     """

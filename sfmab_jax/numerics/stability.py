@@ -56,7 +56,7 @@ def mixability_gap(
     """
     chex.assert_rank([play, loss], 1)
     chex.assert_equal_shape([play, loss])
-    # M does not change with an offset common to all arms: take it out before it is rounded in.
+    # M does not change with an offset common to all arms: take it out before eta l is rounded.
     # The mean, so that differences between likely arms keep their digits; between the extremes,
     # so that equal losses leave nothing.
     # No derivative passes through offset or ceiling, as M does not depend on either.
@@ -100,7 +100,8 @@ def entropy_stability(play: Array, dual_loss: Array, dual_error: Array | float =
     alive = play > 0
     scores = jnp.where(alive, dual_loss - jnp.log(jnp.where(alive, play, 1)), jnp.inf)
     offsets = jnp.where(alive, dual_loss - pick(dual_loss, leading_arm(scores)), 0)
-    # Of scores of 1e8, those within some hundreds count as leading; exp(300) would overflow.
+    # `leading_arm` allows eight roundings, at scores of 1e8 about 100: the arm may be that far from
+    # the least. Offsets are raised to -60 at least, lest exp(-offset) overflow.
     offsets = offsets - jnp.minimum(jnp.min(offsets) + 60, 0)
     changes, masses = hints.keep(play * jnp.expm1(-offsets), play * jnp.exp(-offsets))
     change, mass = arm_sum(changes), arm_sum(masses)

@@ -27,9 +27,10 @@ from sfmab_jax.numerics.stability_series import SmallMove, small_move
 
 __all__ = ["power_stability", "power_stability_on_arm"]
 
-# The search is relative to p while every 1 + z is at least this. For a loss of one arm less will
-# do, since only one term loses three bits; then 1 + z of that arm must not exceed 8 either, because
-# the search stops when its step is small against the sum of all terms.
+# `_relative` is used while every 1 + z is at least _RELATIVE; below it, 1 + w (y + e) cancels. With
+# a loss of one arm only that arm's term cancels, so three lost bits are allowed. Its 1 + z must
+# then also stay below 8: the stopping rule compares a step with the sum of all terms, which a
+# term that large would dominate.
 _RELATIVE = 0.5
 _RELATIVE_OF_ARM = 0.125
 
@@ -54,6 +55,7 @@ def power_stability(
     lift = -jnp.minimum(jnp.min(scores.value), 0)
     scores = add(scores, lift)
     lifted = add_sums(scores, Sum(-dual.value, -dual.error)).value
+    # Stored: several sums over the arms read y.
     (y,) = hints.keep(jnp.where(lift > 0, lifted, dual_loss))
     leader = leading_arm(scores.value)
     score_of_leader = Sum(*(pick(word, leader) for word in scores))
@@ -186,13 +188,13 @@ def _newton(
 ) -> tuple[Array, Array]:
     """Solve sum(q) = sum(p) for the unknown v.
 
-    Stop when the predicted decrease of Psi, slope * step^2 / 2, is below ``small`` times Psi: what
-    is left after that step is about the square of the decrease. q falls as v rises.
+    Stop when the predicted decrease of Psi, slope * step^2 / 2, is below ``small`` times Psi; the
+    step then leaves a relative error of about small^2 in Psi. q falls as v rises.
 
     Args:
       move: v -> (z, 1 + z), [n] each.
       size_of: (z, 1 - q / p) -> twice Breg_f(p || q) w / p, or less; near p it is their product.
-      start: v below the root.
+      start: v not above the root, or close to it: from above, the first step goes below it.
       lowest: a lower limit of v.
       small: see above.
 

@@ -144,8 +144,9 @@ def _solve_shift(
     inverse_slope = rho * inverse
     reached, z = largest * jnp.abs(t), loser.w * (loser.y - t)
     close = (reached < far) & (z > -0.75) & (jnp.abs(step) <= 0.1 * jnp.abs(t))
-    # Newton squares the error of t, and Psi, of which the others have a_1 t^2 / 2, feels only the
-    # square of what is left, divided by the inverse slope.
+    # After this step t errs by about d = step^2 / t, which changes Psi by d^2 / (2 inverse_slope),
+    # and Psi is at least a_1 t^2 / 2: step^4 <= eps a_1 inverse_slope t^4 would do. As a_1 times
+    # inverse_slope is at most about 1, the test below is stricter, and needs no root.
     small = jnp.finfo(t.dtype).eps ** 0.5
     settled = step * step <= small * (series[0] * inverse_slope) * (t * t)
     holds = settled & (reached < limit) & (jnp.abs(z) <= RADIUS)

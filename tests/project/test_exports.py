@@ -134,7 +134,7 @@ def test_losses_and_their_norms(platform):
         keys, states = jax.eval_shape(
             _start, init, jax.random.key(0), jnp.arange(16, dtype="uint32")
         )
-        make = partial(_generate, num_arms=10, table_pieces=4, rounds_together=WINDOW)
+        make = partial(_generate, num_arms=10, buffer_pieces=4, rounds_together=WINDOW)
         number = jax.ShapeDtypeStruct((), jnp.int32)
         unit = jax.ShapeDtypeStruct((), jnp.float32)
         given = (following, states, keys, number, number, number, unit)

@@ -9,7 +9,7 @@ CONTROL = frozenset("cond optimization_barrier reshard scan while".split())
 
 
 def needed_by_branches_only(tape: Tape, is_branch: bool) -> dict[int, int]:
-    """Return the places of operations whose results go to branches of one choice, nowhere else.
+    """Find the operations whose results only the branches of a single ``cond`` need.
 
     They are postponed and done inside the branch: a round that does not take it saves them. A
     branch that computes nothing is no reason to postpone, since its operands are stored anyway.
@@ -20,7 +20,7 @@ def needed_by_branches_only(tape: Tape, is_branch: bool) -> dict[int, int]:
         within a branch saves little, and XLA would repeat operations on numbers for every arm.
 
     Returns:
-      The place of each such operation, with that of the choice.
+      A dictionary from the place of each such operation on the tape to the place of its cond.
     """
     # The places of the operations that use each value; -1: needed outside the branches.
     users: dict[int, set[int]] = {}
@@ -32,7 +32,7 @@ def needed_by_branches_only(tape: Tape, is_branch: bool) -> dict[int, int]:
     for x in tape.outputs:
         if isinstance(x, int):
             users.setdefault(x, set()).add(-1)
-    goal: dict[int, int] = {}
+    cond_of: dict[int, int] = {}
     for place in range(len(tape.operations) - 1, -1, -1):
         eqn, inputs, results = tape.operations[place]
         name = eqn.primitive.name
@@ -40,12 +40,12 @@ def needed_by_branches_only(tape: Tape, is_branch: bool) -> dict[int, int]:
             continue
         if is_branch and not any(var.aval.shape for var in eqn.outvars):
             continue
-        reached = {goal.get(user, user) for x in results for user in users.get(x, {-1})}
+        reached = {cond_of.get(user, user) for x in results for user in users.get(x, {-1})}
         if len(reached) == 1 and -1 not in reached:
             (user,) = reached
             if tape.operations[user].eqn.primitive.name == "cond":
-                goal[place] = user
-    return goal
+                cond_of[place] = user
+    return cond_of
 
 
 def _stored_operands(eqn) -> set[int]:

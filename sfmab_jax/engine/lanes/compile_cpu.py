@@ -17,7 +17,7 @@ from sfmab_jax.engine.lanes.rules import ELEMENTWISE
 
 __all__ = ["compile_loop"]
 
-# Held while a program is compiled, lest several threads compile it at the same time.
+# Held while any program is compiled: two threads never compile the same one.
 _COMPILING = threading.Lock()
 # A program takes some 5 to 20 MB. A call of `simulate` may have one for each strategy.
 _MOST_PROGRAMS = 40
@@ -84,10 +84,10 @@ def compile_loop(
     def compile_program(*args, **kwargs) -> Callable:
         # JAX keeps what it compiles for as long as the function lives, so each has its own.
         plain = jit(wrap(_copy_of(function)))
-        whole = jit(wrap(_in_one_piece(function, static_argnames, donate_argnames)))
-        may_be_whole = platform == "cpu" and not os.environ.get("SFMAB_PLAIN_PROGRAMS")
-        if may_be_whole and _compiles(whole.trace(*args, **kwargs)):
-            return whole
+        one_piece = jit(wrap(_in_one_piece(function, static_argnames, donate_argnames)))
+        may_be_one = platform == "cpu" and not os.environ.get("SFMAB_PLAIN_PROGRAMS")
+        if may_be_one and _compiles(one_piece.trace(*args, **kwargs)):
+            return one_piece
         plain.lower(*args, **kwargs).compile()
         return plain
 
@@ -131,20 +131,21 @@ def _in_one_piece(
     Args:
       function: the loop to compile.
       static_argnames: as in `jax.jit`.
-      donate_argnames: arguments every one of whose arrays goes into a loop.
+      donate_argnames: arguments whose arrays are all used in the loop, so that they need not be
+        returned to count as used.
     """
     parameters = inspect.signature(function)
 
-    def plain(*args, **kwargs):
+    def body(*args, **kwargs):
         # The mark is for the call alone: calls inside it are to be inlined as ever.
         with set_xla_metadata(inlineable="true", xla_cpu_small_call="false"):
             results = function(*args, **kwargs)
         arguments = parameters.bind(*args, **kwargs).arguments
-        apart = (*static_argnames, *donate_argnames)
+        not_returned = (*static_argnames, *donate_argnames)
         # XLA ends the process over an argument that is not used. Now all are.
-        return results, {name: x for name, x in arguments.items() if name not in apart}
+        return results, {name: x for name, x in arguments.items() if name not in not_returned}
 
-    call = jax.jit(wraps(function)(plain), static_argnames=static_argnames)
+    call = jax.jit(wraps(function)(body), static_argnames=static_argnames)
 
     @wraps(function)
     def marked(*args, **kwargs):

@@ -143,9 +143,9 @@ def _slices_of_lanes(x: Array, start: Any, size: int, width: int) -> Array:
 def choose(takes: Array, new: Array, old: Array, exact: bool) -> Array:
     """Return ``new`` where ``takes``, else ``old``; for results that overwrite ``old``.
 
-    Of a plain choice written there LLVM makes a store with a mask, which on some processors takes
-    several times as long. It does not see through a sum with zeros, which is not exact in one
-    case: of -0.0 it makes 0.0.
+    There LLVM turns a plain choice into a masked store, which takes several times as long on some
+    processors. It does not recognise this sum with zeros, which equals the choice except that it
+    turns -0.0 into 0.0.
     """
     if exact or not jnp.issubdtype(new.dtype, jnp.floating):
         return jnp.where(takes, new, old)

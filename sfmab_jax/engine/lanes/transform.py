@@ -52,7 +52,9 @@ __all__ = ["OverGames", "over_lanes"]
 
 OverGames = Callable[[Callable[..., Any]], Callable[..., Any]]
 Laned = tuple[Any, bool]  # a value, and whether it has a lane axis
-Recipe = Callable[[int], Laned]  # makes a value again, in at most so many steps
+# Compute an operand of a branch again inside a nested branch, in a chain of at most so many
+# operations.
+Recompute = Callable[[int], Laned]
 
 
 class _Lanes(NamedTuple):
@@ -146,7 +148,7 @@ def _replay(
     values: Sequence[Any],
     in_lanes: Sequence[bool],
     lanes: _Lanes,
-    recipes: Sequence[Recipe] | None = None,
+    recomputed: Sequence[Recompute] | None = None,
 ) -> list[Laned]:
     """Run the operations of a traced function, each value with or without a lane axis.
 
@@ -157,7 +159,7 @@ def _replay(
       values: its arguments.
       in_lanes: whether each has lanes.
       lanes: width and exactness.
-      recipes: for a branch, how each argument is made again in a branch within it.
+      recomputed: for a branch, how each argument is made again in a branch within it.
     """
     tape = tape_of_jaxpr(closed.jaxpr)
     num_consts = len(closed.consts)
@@ -166,7 +168,9 @@ def _replay(
         tape,
         dict(zip(tape.inputs, inputs, strict=True)),
         lanes,
-        None if recipes is None else dict(zip(tape.inputs[num_consts:], recipes, strict=True)),
+        None
+        if recomputed is None
+        else dict(zip(tape.inputs[num_consts:], recomputed, strict=True)),
     )
     waiting = [place for place in range(len(tape.operations)) if place not in replay.postponed]
     while waiting:
@@ -200,15 +204,15 @@ class _Replay:
         tape: Tape,
         values: dict[int, Laned],
         lanes: _Lanes,
-        recipes: dict[int, Recipe] | None,
+        recomputed: dict[int, Recompute] | None,
     ):
         self._tape = tape
         self._values = values
         self._lanes = lanes
         self._makers = {x: operation for operation in tape.operations for x in operation.results}
-        # Operations that are done inside a branch: their places, and that of the choice.
-        self.postponed = needed_by_branches_only(tape, is_branch=recipes is not None)
-        self._recipes = recipes or {}
+        # Where operations are done that are done inside a branch: operation -> cond.
+        self.postponed = needed_by_branches_only(tape, is_branch=recomputed is not None)
+        self._recomputed = recomputed or {}
         # Where a state is written back, entry by entry: see `rules.choose`.
         self._inputs = set(tape.inputs)
         self._outputs = {x for x in tape.outputs if isinstance(x, int)}
@@ -244,29 +248,35 @@ class _Replay:
             in_lanes.update(dict.fromkeys(operation.results, flag))
         flags = [isinstance(x, int) and in_lanes[x] for x in inputs[1:]]
 
-        def operands_of(branch: ClosedJaxpr) -> tuple[list[Any], list[Recipe]]:
+        def operands_of(branch: ClosedJaxpr) -> tuple[list[Any], list[Recompute]]:
             used = variables(branch.jaxpr.outvars)
             used.update(*(variables(eqn.invars) for eqn in branch.jaxpr.eqns))
             pairs = zip(inputs[1:], branch.jaxpr.invars, strict=True)
             wanted = [x if var in used else Literal(None) for x, var in pairs]
-            return self._remake(wanted, postponed if branch.jaxpr.eqns else None)
+            return self._operands_inside_branch(wanted, postponed if branch.jaxpr.eqns else None)
 
         return _cond(eqn, self.read(inputs[0]), flags, operands_of, self._lanes)
 
-    def _remake(
+    def _operands_inside_branch(
         self, wanted: Sequence[int | Literal], postponed: Sequence[Operation] | None
-    ) -> tuple[list[Any], list[Recipe]]:
-        """Return values inside a branch: postponed ones are made, cheap long ones made anew.
+    ) -> tuple[list[Any], list[Recompute]]:
+        """Return the operands of a branch, computed inside it.
+
+        Postponed operations are done here. Vectors over the arms that at most _CHEAP_STEPS cheap
+        operations make are computed again rather than read from memory.
 
         Args:
-          wanted: the values.
-          postponed: the operations that belong to the branch; None if all values are to be read.
+          wanted: the operands.
+          postponed: the operations that belong to the branch. None for a branch without operations,
+            which only passes operands on: those are never postponed, so they can be read.
 
         Returns:
-          The values, and how each is made again in a branch within this one.
+          The values, and how each is computed again in a branch within this one.
         """
         if postponed is None:
-            return [self.read(x)[0] for x in wanted], [partial(self._again, x) for x in wanted]
+            return [self.read(x)[0] for x in wanted], [
+                partial(self._recompute_if_cheap, x) for x in wanted
+            ]
         needed = {x for x in wanted if isinstance(x, int)}
         due = []
         for operation in reversed(postponed):
@@ -277,7 +287,7 @@ class _Replay:
 
         def value(x: int | Literal, depth: int) -> Laned:
             made_here = isinstance(x, int) and x in inside
-            return self.read(x, inside) if made_here else self._again(x, depth)
+            return self.read(x, inside) if made_here else self._recompute_if_cheap(x, depth)
 
         for operation in reversed(due):
             # A postponed operation is one of the steps that a value may take.
@@ -286,20 +296,22 @@ class _Replay:
             )
             inside.update(zip(operation.results, results, strict=True))
         values = [value(x, _CHEAP_STEPS)[0] for x in wanted]
-        return values, [partial(self._again, x, inside=inside) for x in wanted]
+        return values, [partial(self._recompute_if_cheap, x, inside=inside) for x in wanted]
 
-    def _again(self, x: int | Literal, depth: int, inside: dict[int, Laned] | None = None) -> Laned:
-        """Return a value; if it is cheap and of the arms, made anew in at most ``depth`` steps."""
+    def _recompute_if_cheap(
+        self, x: int | Literal, depth: int, inside: dict[int, Laned] | None = None
+    ) -> Laned:
+        """Return a value; a cheap vector over the arms is computed again, in ``depth`` steps."""
         value, in_lanes = self.read(x, inside)
         if isinstance(x, Literal) or not (in_lanes and value.ndim > 1 and depth):
             return value, in_lanes
-        if x in self._recipes:
-            return self._recipes[x](depth)
+        if x in self._recomputed:
+            return self._recomputed[x](depth)
         operation = self._makers.get(x)
         if operation is None or operation.eqn.primitive.name not in _CHEAP:
             return value, in_lanes
         deeper = depth - (operation.eqn.primitive.name != "broadcast_in_dim")
-        laned = [self._again(one, deeper, inside) for one in operation.operands]
+        laned = [self._recompute_if_cheap(one, deeper, inside) for one in operation.operands]
         return self.apply(operation, laned)[0]
 
     def apply(self, operation: Operation, laned: Sequence[Laned]) -> list[Laned]:
@@ -411,7 +423,7 @@ def _cond(
     eqn,
     laned_index: Laned,
     flags: Sequence[bool],
-    operands_of: Callable[[ClosedJaxpr], tuple[list[Any], list[Recipe]]],
+    operands_of: Callable[[ClosedJaxpr], tuple[list[Any], list[Recompute]]],
     lanes: _Lanes,
 ) -> list[Laned]:
     """A choice of one game, each branch run only if some lane takes it.
@@ -429,8 +441,8 @@ def _cond(
     shapes = [var.aval.shape for var in eqn.outvars]
 
     def run(branch: ClosedJaxpr) -> list[Any]:
-        values, recipes = operands_of(branch)
-        outputs = _replay(branch, values, flags, lanes, recipes)
+        values, recomputed = operands_of(branch)
+        outputs = _replay(branch, values, flags, lanes, recomputed)
         return [spread(x, f, shape, width) for (x, f), shape in zip(outputs, shapes)]
 
     branches = [partial(run, branch) for branch in eqn.params["branches"]]

@@ -52,7 +52,7 @@ def hold(value: Array) -> Array:
 
 
 def release(held: Array, shape: Sequence[int], dtype) -> Array:
-    """Cut [..., *held, W] to [..., *shape, W], after the kernel."""
+    """Cut an array from the kernel to ``shape``, its whole shape outside with the lanes last."""
     if held.ndim > len(shape):  # one number in each lane was held as a row
         held = held[..., 0, :]
     value = held[tuple(map(slice, shape))]

@@ -15,28 +15,28 @@ __all__ = ["hoisted"]
 def hoisted(tape: Tape, outside: dict[int, Any]) -> tuple[Tape, dict[int, Any]]:
     """Do what needs no input of the tape; return the rest as a tape, and the values it needs.
 
-    Vectors made of written numbers alone, such as 0, 1, ..., n - 1, stay: to make them again is
-    cheaper than to fetch them.
+    Vectors made of literals alone, such as 0, 1, ..., n - 1, stay in the tape: to compute them in
+    the kernel is cheaper than to load them.
     """
     values = dict(outside)
-    written: set[int] = set()
-    left: list[Operation] = []
+    from_literals: set[int] = set()
+    remaining: list[Operation] = []
     for operation in tape.operations:
         eqn, operands, results = operation
         variables = [x for x in operands if not isinstance(x, Literal)]
         if not all(x in values for x in variables):
-            left.append(operation)
+            remaining.append(operation)
             continue
         bound = [x.value if isinstance(x, Literal) else values[x] for x in operands]
         values.update(zip(results, _evaluate(eqn, bound), strict=True))
-        if all(tape.types[x].shape for x in results) and written.issuperset(variables):
-            written.update(results)
-            left.append(operation)
-    used = _used(left, tape.outputs)
-    left = [operation for operation in left if used.intersection(operation.results)]
-    used = _used(left, tape.outputs)
-    needed = {x: value for x, value in values.items() if x in used and x not in written}
-    return tape._replace(operations=tuple(left)), needed
+        if all(tape.types[x].shape for x in results) and from_literals.issuperset(variables):
+            from_literals.update(results)
+            remaining.append(operation)
+    used = _used(remaining, tape.outputs)
+    remaining = [operation for operation in remaining if used.intersection(operation.results)]
+    used = _used(remaining, tape.outputs)
+    needed = {x: value for x, value in values.items() if x in used and x not in from_literals}
+    return tape._replace(operations=tuple(remaining)), needed
 
 
 def _used(operations: Sequence[Operation], outputs: Sequence[int | Literal]) -> set[int]:
