@@ -43,7 +43,7 @@ NO_LAWS = {
     "nan": (lambda t, p: p * jnp.nan, 1),
     "nan_midway": (lambda t, p: jnp.where(t == 17, jnp.nan, p), 17),
     "infinite": (lambda t, p: jnp.where(t >= 9, p / 0, p), 9),
-    "negative": (lambda t, p: p.at[0].add(-1.0).at[1].add(1.0), 1),
+    "negative": (lambda t, p: p + jnp.array([-1, 1, 0], p.dtype), 1),
 }
 
 
@@ -92,7 +92,7 @@ def test_good_laws_raise_no_warning():
         sf.simulate(composed(lambda t, p: p), many, **{**HOW, "num_rounds": 4})
 
 
-@pytest.mark.parametrize("name", NO_LAWS)
+@pytest.mark.parametrize("name", some_in_default(NO_LAWS, ["nan_midway", "negative"]))
 def test_a_law_that_is_none_in_the_fused_engine(name):
     law, first = NO_LAWS[name]
     says = f"'wrong'.*probabilities.* round {first} .* 6 of 6 games"
