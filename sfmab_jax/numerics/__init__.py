@@ -1,5 +1,7 @@
 """Arithmetic that stays right in float32; knows nothing of batches, chunks or devices.
 
+What it tells compilers is in `hints`, and marked where it is used.
+
 double_word       sums and products held in two floats
 bits              exponents and integers read from the bits of a float
 arms              operations on a vector over the arms: sum, pick, one-hot, leader

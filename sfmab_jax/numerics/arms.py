@@ -15,9 +15,9 @@ _ONE_HOT_ARMS = 64
 def arm_sum(x: Array) -> Array:
     """Sum over the arms, ``[n] -> []``.
 
-    The terms are added in a tree, by XLA or where games are lanes by the transform, so that the
-    rounding error grows like log n: 2e-7 where a running float32 sum of 100,000 terms errs by up
-    to 6e-4. The tests hold it to that.
+    The terms are added in a tree, by XLA or, in lanes, by the transform, so that the rounding
+    error grows like log n: for 100,000 float32 terms 2e-7, against up to 6e-4 for a running sum.
+    The tests hold it to that.
     """
     chex.assert_rank(x, 1)
     return jnp.sum(x)
@@ -36,16 +36,16 @@ def pick(x: Array, arm: Array) -> Array:
     """
     if x.shape[0] > _ONE_HOT_ARMS:
         return x[arm]
-    # x + (-0.0) is x whatever it is, so that adding it under a mask is one instruction.
-    nothing = -0.0 if jnp.issubdtype(x.dtype, jnp.floating) else 0
-    return jnp.sum(jnp.where(is_arm(arm, x), x, jnp.full_like(x, nothing)), dtype=x.dtype)
+    # x + (-0.0) is x for every x: the masked addition is then one instruction.
+    zero = -0.0 if jnp.issubdtype(x.dtype, jnp.floating) else 0
+    return jnp.sum(jnp.where(is_arm(arm, x), x, jnp.full_like(x, zero)), dtype=x.dtype)
 
 
 def add_at(totals: Sum, arm: Array, term: Array) -> Sum:
     """Return ``totals`` [n] with ``term`` [] added to that of one arm."""
-    here = is_arm(arm, totals.value)
+    is_it = is_arm(arm, totals.value)
     new = add(Sum(pick(totals.value, arm), pick(totals.error, arm)), term)
-    return Sum(jnp.where(here, new.value, totals.value), jnp.where(here, new.error, totals.error))
+    return Sum(jnp.where(is_it, new.value, totals.value), jnp.where(is_it, new.error, totals.error))
 
 
 def leading_arm(scores: Array) -> Array:
@@ -62,9 +62,9 @@ def leading_arm(scores: Array) -> Array:
 
 
 def block_factor(num_arms: int) -> int:
-    """Return a number from 8 to 16 to cut n numbers by: a divisor of n if there is one, else 8.
+    """Return into how many parts to cut n numbers: the least divisor of n from 8 to 16, else 8.
 
-    `draw` takes it as the length of a block, `engine.lanes.reductions` as the number of rows.
+    `draw` takes it as the length of each part instead.
     """
     divisors = [size for size in range(8, 17) if num_arms % size == 0]
     return divisors[0] if divisors else 8

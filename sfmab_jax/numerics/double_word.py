@@ -42,6 +42,7 @@ def two_product(a: Array, b: Array) -> Sum:
 
     Exact in float32. In float64 the error word may be off in its last place, as 53 bits have no
     equal halves.
+
     The halves come from bit masks, so that a contraction into FMAs does no harm.
 
     >>> x = jnp.float32(1 + 2.0**-20)

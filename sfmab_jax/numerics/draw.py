@@ -40,6 +40,7 @@ def draw_arm(probabilities: Array, words: tuple[Array, Array]) -> Array:
     high = (words[0] >> 8).astype(dtype) * dtype.type(2.0**-24)
     # 46 bits in all, so that U is below 1 by more than the rounding of U C in two words.
     tail = ((words[0] & jnp.uint32(0xFF)) << 14) | (words[1] >> 18)
+    # Stored, as are targets, block sums and arms below: everything that follows reads them.
     uniform = Sum(*hints.keep(high, tail.astype(dtype) * dtype.type(2.0**-46)))
     if len(probabilities) <= _FEW:
         return _draw_of_few(probabilities, uniform)
@@ -50,8 +51,8 @@ def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
     """Draw an arm from sums that are written out, one after the other.
 
     The sums begin at 1, which no probability exceeds, so that two subtractions give the error of
-    an addition. The errors are summed apart from the values, which is a shorter chain to wait for;
-    they are below n 2^-24, and their sum is right to n^2 2^-49.
+    an addition (Dekker's fast two-sum). The errors are summed apart from the values, which shortens
+    the chain of dependent operations; they are below n 2^-24, and their sum is right to n^2 2^-49.
     """
     members = _numbers(probabilities)
     one = hints.opaque_one(members[0])
@@ -67,13 +68,13 @@ def _draw_of_few(probabilities: Array, uniform: Sum) -> Array:
     arm = jnp.zeros((), jnp.float32)
     for i, running in enumerate(sums[1:-1]):
         is_behind = running.value - high <= low - running.error
-        # The errors are summed to rounding only, so the target might pass the last arm with p > 0.
+        # Rounding might carry the target past the last arm with p > 0.
         arm = jnp.where(is_behind & (members[i + 1] > 0), jnp.float32(i + 1), arm)
     return hints.keep(whole_number(arm))[0]
 
 
 def _draw_of_many(probabilities: Array, uniform: Sum) -> Array:
-    """Draw a block of consecutive arms by the blocks' sums, then an arm of it; blocks of blocks."""
+    """Find the block of arms that holds the target, then the arm in it; maybe blocks of blocks."""
     levels = [_columns(start_sum(probabilities))]
     sums = _block_sums(levels[0])
     while len(sums.value) > _FEW:
@@ -121,12 +122,13 @@ def _find(members: list[Sum], target: Sum) -> tuple[Array, Sum]:
       i, int32 [], and target - S_{i-1}.
     """
     start = start_sum(jnp.zeros_like(target.value))
+    # The place as a float, as in `_draw_of_few`.
     place, before, running = jnp.zeros((), jnp.float32), start, start
     for i, member in enumerate(members[1:], 1):
         running = add_sums(running, members[i - 1])
-        may_be_it = _is_behind(running, target) & (member.value > 0)
-        place = jnp.where(may_be_it, jnp.float32(i), place)
-        before = Sum(*(jnp.where(may_be_it, new, old) for new, old in zip(running, before)))
+        is_reached = _is_behind(running, target) & (member.value > 0)
+        place = jnp.where(is_reached, jnp.float32(i), place)
+        before = Sum(*(jnp.where(is_reached, new, old) for new, old in zip(running, before)))
     rest = add_sums(target, Sum(-before.value, -before.error))
     rest = Sum(*(jnp.where(rest.value < 0, 0, word) for word in rest))
     rest = Sum(*hints.keep(*rest))

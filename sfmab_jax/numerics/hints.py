@@ -1,8 +1,8 @@
 """What the compiler has to be told, and cannot find out.
 
 `keep` is about speed: as a function it is the identity. The lanes (`engine.lanes`) see whole rounds
-and decide by themselves what to repeat and what to move into a branch; which values to store, they
-are told here. `opaque_one`, like `bits.rounded`, is about correctness: without it the compiler
+and decide for themselves what to repeat and what to move into a branch, but not what to store; that
+they are told here. `opaque_one`, like `bits.rounded`, is about correctness: without it the compiler
 would simplify exact arithmetic away.
 """
 
@@ -47,7 +47,7 @@ def keeps_results(function: Function) -> Function:
 def opaque_one(like: Array) -> Array:
     """Return 1 in the shape and dtype of ``like``, in a form that XLA does not fold.
 
-    Why: of (1 + p) - 1, which is the point of an exact addition, XLA makes p if it sees that the
-    1 is a constant.
+    Why: XLA simplifies (1 + p) - 1 to p if it sees the constant 1, but the rounding of 1 + p is
+    what is wanted.
     """
     return jnp.where(like == like, jnp.ones_like(like), 0.5)

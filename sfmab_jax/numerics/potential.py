@@ -51,18 +51,19 @@ class Potential(NamedTuple):
 class Power(NamedTuple):
     """A potential psi(u) = (-u / c)^(-r), as `stability_power` needs it.
 
-    With w = 1 / |psi^{-1}(p)|, a shift moves p to q = p (1 + z)^(-r), z = w times the shift.
+    w(p) = 1 / |psi^{-1}(p)| = p^(1/r) / c; the log barrier has r = c = 1 and w = p. Lowering
+    psi^{-1}(p) by s gives q = p (1 + z)^(-r), z = w s: an arm falls where z > 0, rises where z < 0.
     """
 
-    inverse_dual: Callable[[Array], Array]  # p -> w
-    dual: Callable[[Array], Sum]  # p -> 1 / w, in two words
+    w: Callable[[Array], Array]  # p -> w
+    inverse_w: Callable[[Array], Sum]  # p -> 1 / w, in two words
     scale: Callable[[Array], Array | float]  # p -> p / w
     # (p, w, j) -> p w^j, and 0 where w has been set to 0
     moment: Callable[[Array, Array, int], Array]
     # (z, 1 + z) -> (q / p, 1 - q / p, 1 / (1 + z))
-    shrink: Callable[[Array, Array], tuple[Array, Array, Array]]
-    # (z, 1 + z) -> ((1 + z)^r, (1 + z)^r - 1, r (1 + z)^(r - 1))
-    grow: Callable[[Array, Array], tuple[Array, Array, Array | float]]
+    q_over_p: Callable[[Array, Array], tuple[Array, Array, Array]]
+    # (z, 1 + z) -> (p / q, p / q - 1, d (p / q) / d z = r (1 + z)^(r - 1))
+    p_over_q: Callable[[Array, Array], tuple[Array, Array, Array | float]]
     newton_step: Callable[[Array, Array], Array]  # as in `root_finding.newton_root`
     divergence_near: Callable[[Array, Array], Array]  # (p, z) -> Breg_f(p || q), |z| <= RADIUS
     divergence: Callable[[Array, Array, Array], Array]  # (p, z, 1 + z) -> the same for any z

@@ -65,10 +65,10 @@ def log_remainder(z: Array, one_plus_z: Array) -> Array:
     every z, and the terms before it vanish where z is small.
     """
     inverse = inverse_power(one_plus_z * (4 / 3))  # 2^-k
-    near = inverse == 1
-    f = jnp.where(near, z, one_plus_z * inverse - 1)
-    before = (z - f) - binary_exponent(one_plus_z * (4 / 3)) * math.log(2)
-    return jnp.where(near, 0, before) + log_remainder_near(f)
+    is_small = inverse == 1
+    f = jnp.where(is_small, z, one_plus_z * inverse - 1)
+    leading_terms = (z - f) - binary_exponent(one_plus_z * (4 / 3)) * math.log(2)
+    return jnp.where(is_small, 0, leading_terms) + log_remainder_near(f)
 
 
 def exp_remainder(d: Array) -> Array:
@@ -77,20 +77,20 @@ def exp_remainder(d: Array) -> Array:
     >>> round(float(exp_remainder(jnp.float32(1e-4))) / 5.00016667e-09, 5)
     1.0
     """
-    small = jnp.abs(d) <= _EXP_RADIUS
-    near = jnp.where(small, d, 0)
+    is_small = jnp.abs(d) <= _EXP_RADIUS
+    near = jnp.where(is_small, d, 0)
     num_terms = 6 if d.dtype == jnp.float32 else 12
     series = jnp.ones_like(d)
     for k in range(num_terms, 0, -1):
         series = 1 + series * near / (k + 2)
-    far = jnp.where(small, 1, d)
-    return jnp.where(small, near * near * series / 2, jnp.expm1(far) - far)
+    far = jnp.where(is_small, 1, d)
+    return jnp.where(is_small, near * near * series / 2, jnp.expm1(far) - far)
 
 
 def log_one_plus(z: Array, one_plus_z: Array) -> Array:
-    """``log(1 + z)``, relatively accurate near 0 by the one and near z = -1 by the other."""
-    small = jnp.abs(z) <= 0.5
-    return jnp.where(small, jnp.log1p(jnp.where(small, z, 0)), jnp.log(one_plus_z))
+    """``log(1 + z)``, relatively accurate near 0 by ``z`` and near z = -1 by ``one_plus_z``."""
+    is_small = jnp.abs(z) <= 0.5
+    return jnp.where(is_small, jnp.log1p(jnp.where(is_small, z, 0)), jnp.log(one_plus_z))
 
 
 def power_remainder(z: Array, one_plus_z: Array, exponent: Array | float) -> Array:

@@ -1,6 +1,7 @@
 """Newton's method for nu = lambda + max(theta), where sum_i psi(nu - x(i)) = 1."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,15 @@ __all__ = ["MOST_STEPS", "monotone_solve", "newton_root"]
 
 # A limit for Newton iterations that end by themselves, long before.
 MOST_STEPS = 40
+
+
+class _Step(NamedTuple):
+    """What a Newton step leaves."""
+
+    play: Array  # psi(nu - x) [n]
+    nu: Array
+    goes_on: Array  # whether another step is due, bool []
+    steps_left: Array
 
 
 def newton_root(
@@ -75,23 +85,24 @@ def monotone_solve(
     """
     small = jnp.finfo(gaps.dtype).eps ** 0.5 / (8 * exponent)
 
-    def newton(nu: Array, steps_left: Array):
+    def newton(nu: Array, steps_left: Array) -> _Step:
         value, slope = value_and_slope(nu - gaps)
         step = newton_step(arm_sum(value) - 1, arm_sum(slope))
         next_nu = jnp.clip(nu - step, lowest, highest)
         goes_on = jnp.abs(next_nu - nu) > small * jnp.abs(nu)
         # Over the last step psi is linear up to rounding.
         play = value + slope * (next_nu - nu)
-        return play, next_nu, goes_on & (steps_left > 0), steps_left - 1
+        return _Step(play, next_nu, goes_on & (steps_left > 0), steps_left - 1)
 
     # Without a guess, start from the upper end.
     nu = jnp.where(start >= lowest, jnp.minimum(start, highest), highest)
     # The first step is always due, and often the last.
     first = newton(nu, jnp.int32(MOST_STEPS))
 
-    def go_on():
+    # In lanes, a branch that no game takes costs nothing; a loop that does not run still copies.
+    def go_on() -> _Step:
         return jax.lax.while_loop(
-            lambda carry: carry[2], lambda carry: newton(carry[1], carry[3]), first
+            lambda step: step.goes_on, lambda step: newton(step.nu, step.steps_left), first
         )
 
-    return jax.lax.cond(first[2], lambda: go_on()[:2], lambda: first[:2])
+    return jax.lax.cond(first.goes_on, lambda: go_on()[:2], lambda: first[:2])

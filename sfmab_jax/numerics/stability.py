@@ -56,10 +56,10 @@ def mixability_gap(
     """
     chex.assert_rank([play, loss], 1)
     chex.assert_equal_shape([play, loss])
-    # M does not change with an offset common to all arms: take it out before eta l is rounded.
-    # The mean, so that differences between likely arms keep their digits; between the extremes,
-    # so that equal losses leave nothing.
-    # No derivative passes through offset or ceiling, as M does not depend on either.
+    # M does not change if all losses move by one offset. The offset taken out, before eta l is
+    # rounded, is the mean loss, so that differences between likely arms keep their digits. It is
+    # clipped to the range of the losses, so that equal losses become exactly 0. M depends on
+    # neither offset nor ceiling, so no derivative passes through them.
     lowest, highest = lax.stop_gradient((jnp.min(loss), jnp.max(loss)))
     mean = lax.stop_gradient(jnp.clip(arm_sum(play * loss), lowest, highest))
     # M is within 1e-29 of its limit beyond this rate, and eta * l must not overflow.
@@ -80,7 +80,8 @@ def mixability_gap_on_arm(
     of the next play.
     """
     largest = jnp.maximum(jnp.abs(lax.stop_gradient(loss)), jnp.finfo(loss.dtype).tiny)
-    # As in `mixability_gap`: M is at its limit beyond this rate.
+    # As in `mixability_gap`: M is at its limit beyond this rate. By a power of two near 1 / |l|, as
+    # a division would take longer.
     rate = jnp.minimum(learning_rate, 5e29 * inverse_power(largest))
     assert potential.stability_on_arm is not None
     # eta l in two words, written apart as only the first is worth storing.
@@ -103,13 +104,14 @@ def entropy_stability(play: Array, dual_loss: Array, dual_error: Array | float =
     # `leading_arm` allows eight roundings, at scores of 1e8 about 100: the arm may be that far from
     # the least. Offsets are raised to -60 at least, lest exp(-offset) overflow.
     offsets = offsets - jnp.minimum(jnp.min(offsets) + 60, 0)
+    # Terms with an exponential are stored: inside their sum they would not be vectorised.
     changes, masses = hints.keep(play * jnp.expm1(-offsets), play * jnp.exp(-offsets))
     change, mass = arm_sum(changes), arm_sum(masses)
     # Each logarithm gets arguments of its own range only: the derivative of a branch that is not
     # taken would be NaN where it is infinite.
-    near = jnp.abs(change) < 0.5
-    log_near = jnp.log1p(jnp.where(near, change, 0))
-    log_mass = jnp.where(near, log_near, jnp.log(jnp.where(near, 1, mass)))
+    is_small = jnp.abs(change) < 0.5
+    log_small = jnp.log1p(jnp.where(is_small, change, 0))
+    log_mass = jnp.where(is_small, log_small, jnp.log(jnp.where(is_small, 1, mass)))
     (terms,) = hints.keep(play * exp_remainder(-(offsets + log_mass)))
     return arm_sum(terms)
 
@@ -134,17 +136,17 @@ def general_stability(
     gaps = gaps - jnp.min(gaps)
     u_q = potential.solve(gaps, u_leader)[1] - gaps
     q = potential.psi(u_q)
-    near = jnp.all((q < 2 * play) & (play < 2 * q))
-    shift = _settle_shift(potential, u, offsets, u_leader - pick(u_q, leader), near)
-    move = jnp.where(near, offsets + shift, u - u_q)
-    q = jnp.where(near, potential.psi(u - jnp.where(near, move, 0)), q)
-    close = (q < 2 * play) & (play < 2 * q)
+    all_near = jnp.all((q < 2 * play) & (play < 2 * q))
+    shift = _settle_shift(potential, u, offsets, u_leader - pick(u_q, leader), all_near)
+    move = jnp.where(all_near, offsets + shift, u - u_q)
+    q = jnp.where(all_near, potential.psi(u - jnp.where(all_near, move, 0)), q)
+    is_near = (q < 2 * play) & (play < 2 * q)
     nodes, weights = unit_quadrature(_FEW_NODES, play.dtype)
-    slopes = _slopes_along(potential, u, jnp.where(close, move, 0), nodes)
-    integral = move**2 * (slopes @ (weights * (1 - nodes)))
+    slopes = _slopes_along(potential, u, jnp.where(is_near, move, 0), nodes)
+    near = move**2 * (slopes @ (weights * (1 - nodes)))
     up = potential.divergence(play, jnp.maximum(q, play))
     far = jnp.where(move > 0, _divergence_down(potential, play, u, move), up)
-    return arm_sum(jnp.where(close, integral, far))
+    return arm_sum(jnp.where(is_near, near, far))
 
 
 def _slopes_along(potential: Potential, u: Array, move: Array, nodes: Array) -> Array:
@@ -153,7 +155,7 @@ def _slopes_along(potential: Potential, u: Array, move: Array, nodes: Array) -> 
 
 
 def _settle_shift(
-    potential: Potential, u: Array, offsets: Array, guess: Array, near: Array
+    potential: Potential, u: Array, offsets: Array, guess: Array, all_near: Array
 ) -> Array:
     """Return the shift e with sum(q - p) = 0 to full relative accuracy if q is near p, else 0.
 
@@ -162,12 +164,13 @@ def _settle_shift(
       u: psi^{-1}(p) [n].
       offsets: y - y(k) [n].
       guess: e up to the rounding of u [].
-      near: whether every arm moves by less than a factor two, bool [].
+      all_near: whether every arm moves by less than a factor two, bool [].
     """
     nodes, weights = unit_quadrature(_FEW_NODES, u.dtype)
-    shift = jnp.where(near, guess, 0)
+    shift = jnp.where(all_near, guess, 0)
+    # The guess is right to some digits, and each Newton step doubles them.
     for _ in range(3):
-        move = jnp.where(near, offsets + shift, 0)
+        move = jnp.where(all_near, offsets + shift, 0)
         deficit = arm_sum(move * (_slopes_along(potential, u, move, nodes) @ weights))
         shift = shift - deficit / arm_sum(potential.derivative(u - move))
     return shift
@@ -179,9 +182,9 @@ def _divergence_down(potential: Potential, play: Array, u: Array, move: Array) -
     By quadrature on a scale that is logarithmic beyond the length on which psi changes.
     """
     length = play / potential.derivative(u)
-    span = jnp.log1p(jnp.maximum(move, 0) / length)
+    log_length = jnp.log1p(jnp.maximum(move, 0) / length)
     nodes, weights = unit_quadrature(_MANY_NODES, play.dtype)
-    steps = length[:, None] * jnp.expm1(jnp.outer(span, nodes))
-    stretch = (span * length)[:, None] + span[:, None] * steps
+    steps = length[:, None] * jnp.expm1(jnp.outer(log_length, nodes))
+    stretch = (log_length * length)[:, None] + log_length[:, None] * steps
     lost = play[:, None] - potential.psi(u[:, None] - steps)
     return (lost * stretch) @ weights

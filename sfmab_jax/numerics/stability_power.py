@@ -13,7 +13,7 @@ Since u psi'(u) = -r psi(u) and sum(q) = 1, the mean of u weighted with psi' is 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -47,14 +47,14 @@ def power_stability(
       error: what rounding took from y, [n] or 0.
     """
     y_exact = Sum(dual_loss, error + jnp.zeros_like(dual_loss))
-    w = power.inverse_dual(play)
-    dual = power.dual(play)
-    scores = add_sums(dual, y_exact)
+    w = power.w(play)
+    inverse_w = power.inverse_w(play)
+    scores = add_sums(inverse_w, y_exact)
     # Psi does not change with an offset common to all arms. Where the smallest score 1/w + y is
     # negative, its size is added to all, so that 1/w of the arms that matter keeps its digits.
     lift = -jnp.minimum(jnp.min(scores.value), 0)
     scores = add(scores, lift)
-    lifted = add_sums(scores, Sum(-dual.value, -dual.error)).value
+    lifted = add_sums(scores, Sum(-inverse_w.value, -inverse_w.error)).value
     # Stored: several sums over the arms read y.
     (y,) = hints.keep(jnp.where(lift > 0, lifted, dual_loss))
     leader = leading_arm(scores.value)
@@ -86,53 +86,56 @@ def power_stability_on_arm(
       error: what rounding took from y, [].
     """
     y = dual_loss
-    w = power.inverse_dual(play)
-    here = is_arm(arm, play)
-    w_others = jnp.where(here, 0, w)
-    p_arm, p_best = pick(play, arm), jnp.max(jnp.where(here, 0, play))
-    p_best = jnp.maximum(p_best, jnp.finfo(w.dtype).tiny)
-    w_arm, w_best = power.inverse_dual(p_arm), power.inverse_dual(p_best)
-    small = small_move(power, play, w_others, (p_arm, w_arm), y, w_best)
+    w = power.w(play)
+    is_the_arm = is_arm(arm, play)
+    w_others = jnp.where(is_the_arm, 0, w)
+    # The best of the other arms; with one arm there is none.
+    p_best = jnp.maximum(jnp.max(jnp.where(is_the_arm, 0, play)), jnp.finfo(w.dtype).tiny)
+    p_arm = pick(play, arm)
+    w_arm, w_best = power.w(p_arm), power.w(p_best)
+    series = small_move(power, play, w_others, (p_arm, w_arm), y, w_best)
 
     def sweep() -> Stability:
-        own, best = power.dual(p_arm), power.dual(p_best)
-        own = add_sums(own, Sum(y, jnp.asarray(error, y.dtype)))
-        lowest_score = jnp.minimum(own.value, best.value)
+        best_score = power.inverse_w(p_best)
+        arm_score = add_sums(power.inverse_w(p_arm), Sum(y, jnp.asarray(error, y.dtype)))
+        lowest_score = jnp.minimum(arm_score.value, best_score.value)
         first_order = -p_arm * w_arm * y / arm_sum(play * w)
         shift, m = _below_the_root(power, first_order, lowest_score)
-        shift = jnp.where(small.close, small.shift, shift)
+        shift = jnp.where(series.is_close, series.shift, shift)
 
         def absolute() -> Stability:
-            # 1 + z = w (1/w + y - lowest + m), in terms that are not negative: for the arm 0 and
-            # own - lowest, for the others 1 - w / w_best and best - lowest.
-            behind = add_sums(own, Sum(-best.value, -best.error)).value
-            origin = jnp.where(here, 0, (w_best - w_others) * best.value)
-            base = jnp.where(here, jnp.maximum(behind, 0), jnp.maximum(-behind, 0))
+            # 1 + z = w (score - lowest_score + m), score = 1/w + y, as terms that are not negative:
+            #   the arm:       0              + w (arm_score  - lowest_score + m)
+            #   another arm:   (1 - w/w_best) + w (best_score - lowest_score + m)
+            arm_behind = add_sums(arm_score, Sum(-best_score.value, -best_score.error)).value
+            origin = jnp.where(is_the_arm, 0, (w_best - w_others) * best_score.value)
+            base = jnp.where(is_the_arm, jnp.maximum(arm_behind, 0), jnp.maximum(-arm_behind, 0))
             return _absolute(power, play, w, origin, base, m)
 
-        ratio = w_arm * (own.value + shift)
-        lowest = jnp.minimum(1 + w_best * shift, ratio)
+        one_plus_z = w_arm * (arm_score.value + shift)
+        lowest = jnp.minimum(1 + w_best * shift, one_plus_z)
         return lax.cond(
-            (lowest >= _RELATIVE_OF_ARM) & (ratio <= 1 / _RELATIVE_OF_ARM),
-            lambda: _relative(power, play, w, jnp.where(here, y, 0), shift, lowest_score),
+            (lowest >= _RELATIVE_OF_ARM) & (one_plus_z <= 1 / _RELATIVE_OF_ARM),
+            lambda: _relative(power, play, w, jnp.where(is_the_arm, y, 0), shift, lowest_score),
             absolute,
         )
 
-    by_moments = _from_small_move(power, small, p_arm, w_arm, w_best, y)
-    return lax.cond(small.holds, lambda: by_moments, sweep)
+    # Outside the choice: most rounds take this branch, and one that computes nothing is free.
+    from_series = _from_series(power, series, p_arm, w_arm, w_best, y)
+    return lax.cond(series.is_exact, lambda: from_series, sweep)
 
 
-def _from_small_move(
-    power: Power, small: SmallMove, p_arm: Array, w_arm: Array, w_best: Array, y: Array
+def _from_series(
+    power: Power, series: SmallMove, p_arm: Array, w_arm: Array, w_best: Array, y: Array
 ) -> Stability:
-    """Return Psi where the series holds."""
-    z = jnp.where(small.holds, w_arm * (y + small.shift), 0)
+    """Return Psi and the next start where the series is exact."""
+    z = jnp.where(series.is_exact, w_arm * (y + series.shift), 0)
     # The smaller of 1 / w(i) + y and 1 / w of the best of the others.
     lowest_score = jnp.minimum(w_best * (1 + w_arm * y), w_arm) / (w_arm * w_best)
     return Stability(
-        power.divergence_near(p_arm, z) + small.divergence,
-        -(lax.stop_gradient(lowest_score) + small.shift),
-        -power.exponent * small.inverse_slope,
+        power.divergence_near(p_arm, z) + series.divergence,
+        -(lax.stop_gradient(lowest_score) + series.shift),
+        -power.exponent * series.inverse_slope,
     )
 
 
@@ -163,17 +166,28 @@ def _absolute(power: Power, play, w, origin, base, m) -> Stability:
     """Return Psi with m = 1 / w(q) of the leader as the unknown: 1 + z = origin + w (base + m)."""
 
     def move(m):
-        ratio = origin + w * (base + m)
-        return ratio - 1, ratio
+        one_plus_z = origin + w * (base + m)
+        return one_plus_z - 1, one_plus_z
 
     def size_of(z, lost):
         return jnp.minimum(z * z, z * lost)  # of arms that rise far the first, of others the second
 
-    eps = jnp.finfo(play.dtype).eps
-    m, slope = _newton(power, play, w, move, size_of, m, power.coefficient, eps**0.75)
-    (ratio,) = hints.keep(move(m)[1])
-    value = arm_sum(power.divergence(play, ratio - 1, ratio))
+    # A margin over `_relative`: where arms rise far, a step leaves a larger multiple of its square.
+    tolerance = jnp.finfo(play.dtype).eps ** 0.75
+    m, slope = _newton(power, play, w, move, size_of, m, power.coefficient, tolerance)
+    # Stored: computed inside the sum, it would make the terms too long to be vectorised.
+    (one_plus_z,) = hints.keep(move(m)[1])
+    value = arm_sum(power.divergence(play, one_plus_z - 1, one_plus_z))
     return Stability(value, -m, -power.exponent / slope)
+
+
+class _Step(NamedTuple):
+    """What a step of `_newton` leaves; all []."""
+
+    unknown: Array
+    slope: Array  # sum psi' before the step
+    goes_on: Array  # whether another step is due, bool
+    steps_left: Array
 
 
 def _newton(
@@ -184,36 +198,43 @@ def _newton(
     size_of: Callable[[Array, Array], Array],
     start: Array,
     lowest: Array | float,
-    small: Any,
+    tolerance: Any,
 ) -> tuple[Array, Array]:
     """Solve sum(q) = sum(p) for the unknown v.
 
-    Stop when the predicted decrease of Psi, slope * step^2 / 2, is below ``small`` times Psi; the
-    step then leaves a relative error of about small^2 in Psi. q falls as v rises.
+    Stop when the predicted decrease of Psi, slope * step^2 / 2, is below ``tolerance`` times Psi;
+    the step then leaves a relative error of about tolerance^2 in Psi. q falls as v rises.
 
     Args:
+      power: the potential.
+      play: p [n].
+      w: w(p) [n].
       move: v -> (z, 1 + z), [n] each.
-      size_of: (z, 1 - q / p) -> twice Breg_f(p || q) w / p, or less; near p it is their product.
+      size_of: (z, 1 - q / p) -> twice Breg_f(p || q) w / p up to a small factor; near p it is their
+        product.
       start: v not above the root, or close to it: from above, the first step goes below it.
       lowest: a lower limit of v.
-      small: see above.
+      tolerance: see above.
 
     Returns:
-      v, and sum psi' there.
+      v, and sum psi' before the last step, close enough for the next start.
     """
     scale = power.scale(play)
 
-    def newton(v: Array, steps_left: Array):
-        z, ratio = move(v)
-        remaining, lost, inverse_ratio = power.shrink(z, ratio)
-        slope = power.exponent * arm_sum(play * remaining * (w * inverse_ratio))
+    def newton(v: Array, steps_left: Array) -> _Step:
+        z, one_plus_z = move(v)
+        remaining, lost, inverse = power.q_over_p(z, one_plus_z)
+        slope = power.exponent * arm_sum(play * remaining * (w * inverse))
         next_v = jnp.maximum(v + power.newton_step(-arm_sum(play * lost), slope), lowest)
         # Twice the decrease, and twice Psi.
         decrease, size = slope * (next_v - v) ** 2, arm_sum(scale * size_of(z, lost))
-        return next_v, slope, (decrease > small * size) & (steps_left > 0), steps_left - 1
+        goes_on = (decrease > tolerance * size) & (steps_left > 0)
+        return _Step(next_v, slope, goes_on, steps_left - 1)
 
     # The first step is always due, and often the last.
     first = newton(start, jnp.int32(MOST_STEPS))
-    end = lax.while_loop(lambda carry: carry[2], lambda carry: newton(carry[0], carry[3]), first)
+    last = lax.while_loop(
+        lambda step: step.goes_on, lambda step: newton(step.unknown, step.steps_left), first
+    )
     # By the envelope theorem the shift may be held fixed in a derivative.
-    return lax.stop_gradient(end[:2])
+    return lax.stop_gradient((last.unknown, last.slope))

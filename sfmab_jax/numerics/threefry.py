@@ -32,13 +32,13 @@ def threefry_2x32(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tup
     schedule = (key[0], key[1], parity)
     x0 = counter[0] + schedule[0]
     x1 = counter[1] + schedule[1]
-    for group in range(5):
-        for rotation in _ROTATIONS[group % 2]:
+    for block in range(5):
+        for rotation in _ROTATIONS[block % 2]:
             x0 = x0 + x1
             x1 = (x1 << rotation) | (x1 >> (32 - rotation))
             x1 = x1 ^ x0
-        x0 = x0 + schedule[(group + 1) % 3]
-        x1 = x1 + schedule[(group + 2) % 3] + jnp.uint32(group + 1)
+        x0 = x0 + schedule[(block + 1) % 3]
+        x1 = x1 + schedule[(block + 2) % 3] + jnp.uint32(block + 1)
     return x0, x1
 
 

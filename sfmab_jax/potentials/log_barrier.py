@@ -68,21 +68,21 @@ def _solve(gaps: Array, start: Array) -> tuple[Array, Array]:
     return monotone_solve(gaps, value_and_slope, _step, lowest, highest, start, 1.0)
 
 
-def _shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:
-    inverse = 1 / ratio
+def _q_over_p(z: Array, one_plus_z: Array) -> tuple[Array, Array, Array]:
+    inverse = 1 / one_plus_z
     return inverse, z * inverse, inverse
 
 
 _POWER = Power(
-    inverse_dual=lambda p: p,
-    dual=reciprocal,
+    w=lambda p: p,
+    inverse_w=reciprocal,
     scale=lambda p: 1.0,
     moment=lambda _, w, j: lax.integer_pow(w, j + 1),
-    shrink=_shrink,
-    grow=lambda z, ratio: (ratio, z, 1.0),
+    q_over_p=_q_over_p,
+    p_over_q=lambda z, one_plus_z: (one_plus_z, z, 1.0),
     newton_step=_step,
     divergence_near=lambda _, z: log_remainder_near(z),
-    divergence=lambda _, z, ratio: log_remainder(z, ratio),
+    divergence=lambda _, z, one_plus_z: log_remainder(z, one_plus_z),
     exponent=1.0,
     coefficient=1.0,
 )

@@ -108,13 +108,13 @@ def _step(c: Array | float, excess: Array, slope: Array) -> Array:
     return (1 + excess) * growth / ((1 - c) * slope)
 
 
-def _shrink(exponent: Array | float, z: Array, ratio: Array) -> tuple[Array, Array, Array]:
+def _q_over_p(exponent: Array | float, z: Array, one_plus_z: Array) -> tuple[Array, Array, Array]:
     """Return (1 + z)^(-r), 1 less that, and 1 / (1 + z).
 
     By logarithms, as a rounding of 1 + z would count r times.
     """
-    log_shrink = -exponent * log_one_plus(z, ratio)
-    return jnp.exp(log_shrink), -jnp.expm1(log_shrink), 1 / ratio
+    log_q_over_p = -exponent * log_one_plus(z, one_plus_z)
+    return jnp.exp(log_q_over_p), -jnp.expm1(log_q_over_p), 1 / one_plus_z
 
 
 def _solve(c: Array | float, gaps: Array, start: Array) -> tuple[Array, Array]:
@@ -128,25 +128,25 @@ def _solve(c: Array | float, gaps: Array, start: Array) -> tuple[Array, Array]:
     return monotone_solve(gaps, value_and_slope, step, lowest, highest, start, exponent)
 
 
-def _grow(exponent: Array | float, z: Array, ratio: Array) -> tuple[Array, Array, Array]:
+def _p_over_q(exponent: Array | float, z: Array, one_plus_z: Array) -> tuple[Array, Array, Array]:
     """Return (1 + z)^r, that less 1, and r (1 + z)^(r - 1)."""
-    log_growth = exponent * log_one_plus(z, ratio)
-    growth = jnp.exp(log_growth)
-    return growth, jnp.expm1(log_growth), exponent * growth / ratio
+    log_p_over_qth = exponent * log_one_plus(z, one_plus_z)
+    growth = jnp.exp(log_p_over_qth)
+    return growth, jnp.expm1(log_p_over_qth), exponent * growth / one_plus_z
 
 
 def _power(c: Array | float) -> Power:
     r = 1 / (1 - c)
     return Power(
-        inverse_dual=lambda p: p ** (1 - c) / c,
-        dual=lambda p: start_sum(c / p ** (1 - c)),
+        w=lambda p: p ** (1 - c) / c,
+        inverse_w=lambda p: start_sum(c / p ** (1 - c)),
         scale=lambda p: c * p**c,
         moment=lambda p, w, j: p * lax.integer_pow(w, j),
-        shrink=Partial(_shrink, r),
-        grow=Partial(_grow, r),
+        q_over_p=Partial(_q_over_p, r),
+        p_over_q=Partial(_p_over_q, r),
         newton_step=Partial(_step, c),
         divergence_near=lambda p, z: p**c * power_remainder(z, 1 + z, r),
-        divergence=lambda p, z, ratio: p**c * power_remainder(z, ratio, r),
+        divergence=lambda p, z, one_plus_z: p**c * power_remainder(z, one_plus_z, r),
         exponent=r,
         coefficient=c,
     )
@@ -204,13 +204,13 @@ def _root_solve(gaps: Array, start: Array) -> tuple[Array, Array]:
     return monotone_solve(gaps, value_and_slope, _root_step, lowest, highest, start, 2.0)
 
 
-def _root_shrink(z: Array, ratio: Array) -> tuple[Array, Array, Array]:
+def _root_q_over_p(z: Array, one_plus_z: Array) -> tuple[Array, Array, Array]:
     """Return (1 + z)^(-2), 1 less that, and 1 / (1 + z)."""
-    inverse = 1 / ratio
+    inverse = 1 / one_plus_z
     return inverse * inverse, z * inverse * (1 + inverse), inverse
 
 
-def _root_dual(p: Array) -> Sum:
+def _root_inverse_w(p: Array) -> Sum:
     """Return d = 1 / (2 sqrt(p)) in two words: d (1 + (1 - 4 p d^2) / 2)."""
     value = 0.5 / jnp.sqrt(p)
     square = two_product(value, value)
@@ -221,15 +221,15 @@ def _root_dual(p: Array) -> Sum:
 
 # At q = p (1 + z)^(-2), Breg_f(p || q) = sqrt(p) z^2 / (2 (1 + z)): nothing cancels.
 _ROOT_POWER = Power(
-    inverse_dual=lambda p: 2 * jnp.sqrt(p),
-    dual=_root_dual,
+    w=lambda p: 2 * jnp.sqrt(p),
+    inverse_w=_root_inverse_w,
     scale=lambda p: jnp.sqrt(p) / 2,
     moment=lambda p, w, j: p * lax.integer_pow(w, j),
-    shrink=_root_shrink,
-    grow=lambda z, ratio: (ratio * ratio, z * (1 + ratio), 2 * ratio),
+    q_over_p=_root_q_over_p,
+    p_over_q=lambda z, one_plus_z: (one_plus_z * one_plus_z, z * (1 + one_plus_z), 2 * one_plus_z),
     newton_step=_root_step,
     divergence_near=lambda p, z: jnp.sqrt(p) * z * (z / (2 * (1 + z))),
-    divergence=lambda p, z, ratio: jnp.sqrt(p) * z * (z / (2 * ratio)),
+    divergence=lambda p, z, one_plus_z: jnp.sqrt(p) * z * (z / (2 * one_plus_z)),
     exponent=2.0,
     coefficient=0.5,
 )
