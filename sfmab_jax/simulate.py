@@ -185,14 +185,14 @@ def _simulate(
         partial(measure_losses, run, bookmarks=bookmarks)
     ]
     for number, (name, bandit) in enumerate(bandits.items()):
-        play = partial(play_batch, bookmarks=bookmarks, place=f"games_{number}")
+        play = partial(play_batch, bookmarks=bookmarks, bookmark_prefix=f"games_{number}")
         how = (run, with_static_functions(bandit), recorder, observers[name])
         for batch in range(run.num_batches):
             jobs.append(partial(play, *how, batch, bar.advance))
     try:
         with bar:
             settled = [_under_own_settings()(job) for job in jobs]
-            rows, *batches = run_jobs(settled, run.devices, bar.show)
+            rows, *batches = run_jobs(settled, run.devices, bar.draw)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped after {bar.done:,} of {bar.total:,} rounds; nothing was kept. The same call "

@@ -1,15 +1,14 @@
 """How a run is cut into batches, groups, chunks and windows; see the map in `sfmab_jax.engine`.
 
 The widths of groups and calls are rules of the arms, the engine, the platform and the class of
-memory alone:
-code of another width may round differently, and a game is to be the same bits alone or among a
-million. Batches and chunks may depend on the number of games and rounds, as no arithmetic crosses
-them.
+memory alone: code of another width may round differently, and a game must have the same bits alone
+or among a million. Batches and chunks may depend on the number of games and rounds, as no
+arithmetic crosses them.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from sfmab_jax.engine.loss_stream import MOST_WINDOW_LOSSES, LossStream
 from sfmab_jax.losses import LossSequence
 
 __all__ = [
+    "Chunk",
     "Run",
     "chunk_rounds_for",
     "cpu_games_per_call",
@@ -39,6 +39,14 @@ _WINDOW = 16
 _NUMBERS_PER_ARM = 64
 # The losses of a chunk for a tile of a TPU stay in its vector memory: 4 MiB of float32.
 _TPU_LOSSES = 2**20
+
+
+class Chunk(NamedTuple):
+    """The rounds that one call of the compiled program plays."""
+
+    first_round: int
+    last_round: int  # of the run; a last window may play rounds beyond it
+    num_windows: int
 
 
 @dataclass(frozen=True)
@@ -87,17 +95,18 @@ class Run:
         are then made less often.
         """
         width = self._call_width
-        # On accelerators, and on CPU from 65 to 256 arms, a call is one group and so is a batch.
+        # A call is one group, and so is a batch, in the fused engine, on accelerators, and on CPU
+        # from 65 to 256 arms.
         while self.groups_per_call > 1 and self._may_widen_to(2 * width):
             width *= 2
         return width
 
     def _may_widen_to(self, width: int) -> bool:
         """Whether batches so wide are small enough, numerous enough, and of one sequence."""
-        numerous = self.num_games >= 4 * width * len(self.devices)
-        small = width * self.losses.num_arms <= _BATCH_NUMBERS
-        one = sequences_per_device(self.num_sequences, self.num_seeds, width) == 1
-        return numerous and small and one
+        are_many = self.num_games >= 4 * width * len(self.devices)
+        are_small = width * self.losses.num_arms <= _BATCH_NUMBERS
+        share_sequence = sequences_per_device(self.num_sequences, self.num_seeds, width) == 1
+        return are_many and are_small and share_sequence
 
     @property
     def _call_width(self) -> int:
@@ -131,11 +140,11 @@ class Run:
     def window(self) -> int:
         return window_rounds(self.losses.num_arms, self.chunk_rounds)
 
-    def chunks(self, start: int = 1) -> Iterator[tuple[int, int]]:
-        """Yield (first round, number of windows) of the chunks from round ``start`` on."""
+    def chunks(self, start: int = 1) -> Iterator[Chunk]:
+        """Yield the chunks from round ``start`` on."""
         for first in range(start, self.num_rounds + 1, self.chunk_rounds):
-            rounds = min(self.chunk_rounds, self.num_rounds - first + 1)
-            yield first, -(-rounds // self.window)
+            last = min(first - 1 + self.chunk_rounds, self.num_rounds)
+            yield Chunk(first, last, -(-(last - first + 1) // self.window))
 
     def loss_stream(self, sequences: np.ndarray) -> LossStream:
         """Return the losses of these sequences."""
@@ -176,7 +185,7 @@ def group_width(num_arms: int) -> int:
 
 
 def sequences_per_device(num_sequences: int, num_seeds: int, width: int) -> int:
-    """Return the most loss sequences that a device's lanes meet, rounded up to a power of two."""
+    """Return the most loss sequences that the lanes of one device play on, as a power of two."""
     if num_seeds % width == 0 or num_sequences == 1:
         return 1
     most = min(num_sequences, (width - 1) // num_seeds + 2)
@@ -221,7 +230,7 @@ def padded_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _memory_class(device: Any) -> int:
-    """Return the memory JAX may use, rounded down to a power of two; 8 GiB if it is not told."""
+    """Return the memory JAX may use, rounded down to a power of two; 8 GiB if JAX does not say."""
     stats = device.memory_stats() or {}
     return _power_of_two(stats.get("bytes_limit", 2**33))
 

@@ -19,12 +19,26 @@ from sfmab_jax.numerics.double_word import Sum, add
 
 __all__ = [
     "Measure",
+    "Row",
     "begin_measure",
     "measure_chunk",
     "measure_losses",
     "rescale_squares",
     "unit_of_squares",
 ]
+
+
+class Row(NamedTuple):
+    """What is kept of a sequence at a checkpoint, in the order of the columns of `Measure.rows`."""
+
+    lowest: Any  # the leading word of min_i S_i
+    excess: Any  # min_i S_i less that
+    mean_excess: Any  # mean_i S_i less that
+    s_inf: Any
+    l_1: Any
+    l_1_error: Any
+    l_2: Any
+    l_inf: Any
 
 
 class Measure(NamedTuple):
@@ -34,7 +48,7 @@ class Measure(NamedTuple):
     l_1: Sum
     l_2: Sum  # in units of the square of `unit_of_squares`
     l_inf: Array
-    rows: Array  # at the checkpoints [C + 1, 8], columns as `_measure_round` stacks them
+    rows: Array  # at the checkpoints [C + 1, 8]
 
 
 def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dtype) -> Measure:
@@ -48,7 +62,7 @@ def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dt
         l_1=Sum(zeros(), zeros()),
         l_2=Sum(zeros(), zeros()),
         l_inf=zeros(),
-        rows=zeros(num_checkpoints + 1, 8),
+        rows=zeros(num_checkpoints + 1, len(Row._fields)),
     )
 
 
@@ -70,8 +84,9 @@ def measure_chunk(
 def unit_of_squares(l_inf: Any, numpy: Any) -> Any:
     """Return the power of two, [...], that losses are counted in to be squared.
 
-    Squares of float32 losses beyond about 1e+-19 leave its range. So losses beyond 2^+-40 are
-    counted in units of 2^+-80 before they are squared. A power of two changes no digit.
+    The squares of float32 losses above 1e19 or below 1e-19 leave its range. So losses above 2^40
+    are counted in units of 2^80 before they are squared, and losses below 2^-40 in units of 2^-80.
+    A power of two changes no digit.
 
     Args:
       l_inf: the size of the largest loss so far, [...].
@@ -109,8 +124,8 @@ def _measure_round(totals: Sum, l_1: Sum, l_2: Sum, l_inf: Array, loss: Array):
     excess = jnp.min((totals.value - lowest) + totals.error)
     mean_excess = arm_sum((totals.value - lowest) + totals.error) / len(loss)
     s_inf = jnp.max(jnp.abs(totals.value))
-    row = jnp.stack([lowest, excess, mean_excess, s_inf, l_1.value, l_1.error, l_2.value, l_inf])
-    return totals, l_1, l_2, l_inf, row
+    row = Row(lowest, excess, mean_excess, s_inf, l_1.value, l_1.error, l_2.value, l_inf)
+    return totals, l_1, l_2, l_inf, jnp.stack(row)
 
 
 @cache
@@ -138,14 +153,15 @@ def measure_losses(
             dtype=run.dtype,
         )
         bookmark = Bookmark(bookmarks, f"norms_{start}_{width}", num_rounds=run.num_rounds)
-        measure, next_round = bookmark.find(measure, stream)
-        for first_round, _ in run.chunks(next_round):
+        measure, next_round = bookmark.resume(measure, stream)
+        for chunk in run.chunks(next_round):
             if stop.is_set():
                 return None
-            losses = stream.chunk(first_round)
-            arguments = (losses, measure, jnp.int32(run.checkpoints), jnp.int32(first_round))
+            losses = stream.chunk(chunk.first_round)
+            when = (jnp.int32(run.checkpoints), jnp.int32(chunk.first_round))
+            arguments = (losses, measure, *when)
             measure = program_for(*arguments)(*arguments)
             jax.block_until_ready(measure)
-            bookmark.keep(first_round - 1 + run.chunk_rounds, measure, stream)
+            bookmark.keep(chunk.last_round, measure, stream)
         rows.append(np.asarray(measure.rows)[:-1])
     return np.concatenate(rows, axis=-1)[..., : run.num_sequences]

@@ -17,8 +17,8 @@ _PATIENCE = 2.0  # seconds
 class Progress:
     """A count of rounds of all games, advanced by several threads and drawn by one.
 
-    ``show`` says whether to draw a bar; None draws one in a terminal when it takes long. A
-    function is told the rounds instead of drawing them.
+    ``show`` says whether to draw a bar; None draws one in a terminal when it takes long. If it is
+    a function, it is told the rounds and no bar is drawn.
     """
 
     def __init__(self, total: int, show: bool | Callable[[int], None] | None):
@@ -38,7 +38,7 @@ class Progress:
     def __exit__(self, *_) -> None:
         self.seconds = time.perf_counter() - self._start
         if self._bar is not None:
-            self.show()
+            self.draw()
             self._bar.stop()
 
     def advance(self, rounds: int) -> None:
@@ -48,7 +48,7 @@ class Progress:
             if self._tell is not None:
                 self._tell(rounds)
 
-    def show(self) -> None:
+    def draw(self) -> None:
         """Draw the bar; if ``show`` was None, after two seconds. For the thread that waits."""
         elapsed = time.perf_counter() - self._start
         if not self._wanted or elapsed < self._patience:

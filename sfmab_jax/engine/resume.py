@@ -42,8 +42,11 @@ class Bookmark:
         self._num_rounds, self._num_games = num_rounds, num_games
         self._done = 0  # rounds, when last kept
 
-    def find(self, carried: Tree, stream: LossStream) -> tuple[Tree, int]:
-        """Return (state, next round) at the bookmark, or (carried, 1) if there is none."""
+    def resume(self, carried: Tree, stream: LossStream) -> tuple[Tree, int]:
+        """Return (state, next round) at the bookmark and move the stream there.
+
+        (carried, 1) if there is none.
+        """
         found = None if self._bookmarks is None else self._bookmarks.read(self._place)
         if self._bookmarks is None or found is None:
             return carried, 1
@@ -54,7 +57,7 @@ class Bookmark:
         stream.restore(arrays[len(leaves) :])
         self._done = done
         self._bookmarks.resumed(done * self._num_games)
-        # Copies, as the engine gives its buffers away.
+        # Copies, as the engine donates its buffers.
         copies = [jnp.array(array) for array in arrays[: len(leaves)]]
         return jax.tree.unflatten(structure, copies), done + 1
 
@@ -62,10 +65,9 @@ class Bookmark:
         """Keep the place after ``done`` rounds if that ends a span or the run."""
         if self._bookmarks is None:
             return
-        done = min(done, self._num_rounds)
         span = self._bookmarks.span_rounds
         if done // span > self._done // span or done == self._num_rounds:
-            # Copied first, since NumPy would hold on to buffers that the engine gives away.
+            # Copied first, since NumPy would hold on to buffers that the engine donates.
             state = [np.asarray(jnp.copy(x)) for x in (*jax.tree.leaves(carried), *stream.state())]
             self._bookmarks.write(self._place, done, state)
             self._done = done

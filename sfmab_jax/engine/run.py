@@ -22,12 +22,13 @@ from sfmab_jax.numerics.threefry import game_keys, root_key
 
 __all__ = ["play_batch"]
 
-# `functools.cache` would let two threads make the same value, each with programs of its own.
-_MAKING = threading.Lock()
+# `functools.cache` would let two threads make the same value, each with programs of its own. Only
+# the programs that play are large enough to matter: `begin_group` may well be compiled twice.
+_CACHE_LOCK = threading.Lock()
 
 
 @lru_cache(maxsize=32)
-def _begin_groups_of(**sizes: Any) -> Callable:
+def _compiled_begin_group(**sizes: Any) -> Callable:
     """Return `begin_group` compiled for these sizes; the least recently used are dropped."""
     return jax.jit(partial(begin_group, **sizes))
 
@@ -38,14 +39,14 @@ def _game_keys(root: Array, sequences: Array, seeds: Array) -> Array:
     return game_keys(jax.random.split(root)[0], sequences, seeds)
 
 
-def _compiled_play(devices: tuple, engine: str, batching: str, exact: bool) -> Callable:
-    """Return `_compile_play` of the same arguments, made once for all threads."""
-    with _MAKING:
-        return _compile_play(devices, engine, batching, exact)
+def _program_finder(devices: tuple, engine: str, batching: str, exact: bool) -> Callable:
+    """Return `_make_program_finder` of the same arguments, made once for all threads."""
+    with _CACHE_LOCK:
+        return _make_program_finder(devices, engine, batching, exact)
 
 
 @cache
-def _compile_play(devices: tuple, engine: str, batching: str, exact: bool) -> Callable:
+def _make_program_finder(devices: tuple, engine: str, batching: str, exact: bool) -> Callable:
     """Return a function of arguments that gives the program compiled for them.
 
     Its lanes are split evenly over the devices if there are several. ``exact``: see
@@ -53,7 +54,7 @@ def _compile_play(devices: tuple, engine: str, batching: str, exact: bool) -> Ca
     """
     platform = devices[0].platform
     mesh = Mesh(np.array(devices), ("lanes",), axis_types=(AxisType.Auto,))
-    wrap = partial(_sharded, mesh) if len(devices) > 1 else lambda play: play
+    wrap = partial(_shard, mesh) if len(devices) > 1 else lambda play: play
     static, donated = ("window",), ("groups",)
     if engine == "fused":
         from sfmab_jax.engine.pallas.kernel import play_chunk_fused  # Pallas is slow to import
@@ -74,24 +75,24 @@ def _compile_play(devices: tuple, engine: str, batching: str, exact: bool) -> Ca
     return lambda *args, **kwargs: program
 
 
-def _sharded(mesh: Mesh, play: Callable) -> Callable:
+def _shard(mesh: Mesh, play: Callable) -> Callable:
     """Return ``play`` with every device playing its own lanes."""
     everywhere = PartitionSpec()
 
-    def by_lane(tree):
+    def specs_of(tree):
         return jax.tree.map(lambda x: PartitionSpec(*[None] * (x.ndim - 1), "lanes"), tree)
 
     def sharded_play(
         bandit, record, observer, losses, groups, game_keys, lane_sequence, *shared, window: int
     ) -> GroupState:
-        in_lanes = (losses, groups, game_keys, lane_sequence)
+        by_lane = (losses, groups, game_keys, lane_sequence)
         return jax.shard_map(
             partial(play, window=window),
             mesh=mesh,
-            in_specs=(*[everywhere] * 3, *by_lane(in_lanes), *[everywhere] * len(shared)),
-            out_specs=by_lane(groups),
+            in_specs=(*[everywhere] * 3, *specs_of(by_lane), *[everywhere] * len(shared)),
+            out_specs=specs_of(groups),
             check_vma=False,
-        )(bandit, record, observer, *in_lanes, *shared)
+        )(bandit, record, observer, *by_lane, *shared)
 
     return sharded_play
 
@@ -106,7 +107,7 @@ def play_batch(
     stop: threading.Event,
     *,
     bookmarks: Bookmarks | None = None,
-    place: str = "games",
+    bookmark_prefix: str = "games",
 ) -> BatchResults | None:
     """Play batch number ``index`` to the last round; None if stopped.
 
@@ -117,10 +118,10 @@ def play_batch(
       advance: told rounds times games, after each call.
       stop: set from another thread to stop at the next chunk.
       bookmarks: where the batch keeps its place, and from where it goes on.
-      place: the name of this strategy's bookmarks.
+      bookmark_prefix: how the names of this strategy's bookmarks begin.
     """
     games = _games_of_batch(run, index)
-    program_for = _compiled_play(
+    program_for = _program_finder(
         run.devices, run.engine, run.batching, exact=not _is_own((bandit, record, observer))
     )
     states = [_first_state(run, bandit, record, observer)] * len(games.calls)
@@ -128,22 +129,22 @@ def play_batch(
     checkpoints = jnp.int32(run.checkpoints)
     bookmark = Bookmark(
         bookmarks,
-        f"{place}_{index * run.batch_games}_{run.batch_games}",
+        f"{bookmark_prefix}_{index * run.batch_games}_{run.batch_games}",
         num_rounds=run.num_rounds,
         num_games=games.num_games,
     )
-    states, start = bookmark.find(states, stream)
+    states, start = bookmark.resume(states, stream)
 
     def finish(call_index: int, rounds: int) -> None:
-        """Wait for a call."""
+        """Wait for a call and report its rounds."""
         jax.block_until_ready(states[call_index])
         advance(rounds * int(np.count_nonzero(games.calls[call_index].places < games.num_games)))
 
-    for first_round, num_windows in run.chunks(start):
+    for chunk in run.chunks(start):
         if stop.is_set():
             return None
-        losses = stream.chunk(first_round)
-        when = (checkpoints, np.int32(first_round), np.int32(num_windows))
+        losses = stream.chunk(chunk.first_round)
+        when = (checkpoints, np.int32(chunk.first_round), np.int32(chunk.num_windows))
         arguments = [
             (
                 bandit,
@@ -158,16 +159,16 @@ def play_batch(
             )
             for state, call in zip(states, games.calls, strict=True)
         ]
-        play = program_for(*arguments[0], window=run.window)
-        rounds = min(run.chunk_rounds, run.num_rounds - first_round + 1)
-        # One call waits while another is played: of many at once the last might end first, and
+        program = program_for(*arguments[0], window=run.window)
+        rounds = chunk.last_round - chunk.first_round + 1
+        # Two calls are under way at a time: with all of them at once the last might end first, and
         # progress would stand still.
         for call_index, one_call in enumerate(arguments):
-            states[call_index] = play(*one_call, window=run.window)
+            states[call_index] = program(*one_call, window=run.window)
             if call_index:
                 finish(call_index - 1, rounds)
         finish(len(arguments) - 1, rounds)
-        bookmark.keep(first_round - 1 + run.chunk_rounds, states, stream)
+        bookmark.keep(chunk.last_round, states, stream)
     places = [call.places for call in games.calls]
     return gather_results(states, places, games.num_games, run.unit)
 
@@ -175,7 +176,8 @@ def play_batch(
 class _Call(NamedTuple):
     """The games that one call of the compiled program plays, in G groups of W lanes."""
 
-    places: np.ndarray  # of the games in the batch [groups played, W]: in the last call maybe < G
+    # Of its games in the batch [groups played, W]; the last call may play fewer than G.
+    places: np.ndarray
     num_groups: np.int32  # that are played
     keys: np.ndarray  # uint32 [G, 2, W]
     sequence: np.ndarray  # which of its device's sequences each plays on, int32 [G, W]
@@ -214,8 +216,8 @@ def _games_of_batch(run: Run, index: int) -> _Games:
     def call_of(places: np.ndarray) -> _Call:
         # Groups that are not played are there, too: one program serves all calls.
         filled = np.resize(places, (per_call, places.shape[1]))
-        keys_here = keys[:, filled].swapaxes(0, 1)
-        return _Call(places, np.int32(len(places)), keys_here, lane_sequence[filled])
+        call_keys = keys[:, filled].swapaxes(0, 1)
+        return _Call(places, np.int32(len(places)), call_keys, lane_sequence[filled])
 
     starts = range(0, len(groups), per_call)
     return _Games(num_games, sequences, [call_of(groups[at : at + per_call]) for at in starts])
@@ -228,7 +230,7 @@ def _first_state(
 
     All begin alike; the first call copies it to the device.
     """
-    begin = _begin_groups_of(
+    begin = _compiled_begin_group(
         num_arms=run.losses.num_arms,
         num_games=run.group_games,
         num_checkpoints=len(run.checkpoints),

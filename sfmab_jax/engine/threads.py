@@ -21,13 +21,13 @@ def num_cores() -> int:
 def run_jobs(
     jobs: list[Callable[[threading.Event], Any]],
     devices: tuple[Any, ...],
-    show: Callable[[], None],
+    draw: Callable[[], None],
 ) -> list[Any]:
     """Run independent jobs in any order, several at a time on CPU devices.
 
     One call on a CPU device keeps about one core busy, so threads share the cores among batches. If
     there are several such devices, two threads: while one puts results in order the other plays.
-    ``show`` is called a few times a second from the calling thread. On an interruption or an
+    ``draw`` is called a few times a second from the calling thread. On an interruption or an
     error the jobs under way stop at their next chunk.
     """
     at_a_time = 1
@@ -48,7 +48,7 @@ def run_jobs(
                 done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
                 for future in done:
                     future.result()
-                show()
+                draw()
         except BaseException:
             stop.set()
             pool.shutdown(cancel_futures=True)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfmab_jax.engine.measure import unit_of_squares
+from sfmab_jax.engine.measure import Row, unit_of_squares
 from sfmab_jax.losses import LossSequence
 
 __all__ = ["Norms", "norms_from_rows", "warn_if_not_finite"]
@@ -40,21 +40,20 @@ class Norms(NamedTuple):
 
 def norms_from_rows(rows: np.ndarray, num_arms: int, rounds: np.ndarray, unit: float) -> Norms:
     """`Norms` from the rows [C, 8, K] of `Measure`; ``unit`` is the size of 1 in true losses."""
-    lowest, excess, above, s_inf, l_1, l_1_error, l_2, l_inf = np.moveaxis(
-        rows.astype(np.float64), 1, 0
-    ).transpose(0, 2, 1)
-    squared = unit * unit_of_squares(rows[:, 7], np).T.astype(np.float64)
+    as_measured = Row(*rows.transpose(1, 2, 0))
+    row = Row(*rows.transpose(1, 2, 0).astype(np.float64))
+    squared = unit * unit_of_squares(as_measured.l_inf, np).astype(np.float64)
     with np.errstate(over="ignore"):  # float64 may hold losses but not their squares
-        l_2 = l_2 * squared * squared
+        l_2 = row.l_2 * squared * squared
     return Norms(
         num_arms=num_arms,
         rounds=rounds,
-        l_1=(l_1 + l_1_error) * unit,
+        l_1=(row.l_1 + row.l_1_error) * unit,
         l_2=l_2,
-        l_inf=l_inf * unit,
-        s_inf=s_inf * unit,
-        best=(lowest + excess) * unit,
-        mean=(lowest + above) * unit,
+        l_inf=row.l_inf * unit,
+        s_inf=row.s_inf * unit,
+        best=(row.lowest + row.excess) * unit,
+        mean=(row.lowest + row.mean_excess) * unit,
     )
 
 

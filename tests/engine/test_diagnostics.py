@@ -17,7 +17,7 @@ from tiers import some_in_default
 import sfmab_jax as sf
 from sfmab_jax.engine.layout import cpu_games_per_call
 from sfmab_jax.engine.rounds import begin_group
-from sfmab_jax.engine.run import _compiled_play
+from sfmab_jax.engine.run import _program_finder
 
 GAMES = """
 import numpy as np
@@ -154,7 +154,7 @@ def test_nothing_is_transferred_within_a_chunk():
     keys = jnp.zeros((1, 2, width), jnp.uint32).at[:, 1].set(jnp.arange(width, dtype=jnp.uint32))
     lanes = jnp.zeros((1, width), jnp.int32)
     when = (jnp.full(1, rounds, jnp.int32), jnp.int32(1), jnp.int32(1), jnp.int32(1))
-    program_for = _compiled_play(tuple(jax.devices()[:1]), "scan", "lanes", exact=False)
+    program_for = _program_finder(tuple(jax.devices()[:1]), "scan", "lanes", exact=False)
     # Compiled first: constants of a program are placed when it is made.
     given = (bandit, None, None, losses, block, keys, lanes, *when)
     play = program_for(*given, window=rounds)

@@ -108,7 +108,7 @@ def test_interruption_stops_the_threads(monkeypatch):
         raise KeyboardInterrupt
 
     threads = set(threading.enumerate())
-    monkeypatch.setattr(Progress, "show", interrupt)
+    monkeypatch.setattr(Progress, "draw", interrupt)
     started = time.perf_counter()
     with pytest.raises(KeyboardInterrupt) as caught:
         sf.simulate(

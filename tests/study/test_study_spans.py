@@ -84,14 +84,14 @@ def stopped(tmp_path, monkeypatch) -> Path:
 
 def test_a_study_goes_on_from_the_end_of_a_span(stopped, finished, monkeypatch):
     starts = []
-    find = Bookmark.find
+    resume = Bookmark.resume
 
     def watched(self, carried, stream):
-        found = find(self, carried, stream)
+        found = resume(self, carried, stream)
         starts.append(found[1])
         return found
 
-    monkeypatch.setattr(Bookmark, "find", watched)
+    monkeypatch.setattr(Bookmark, "resume", watched)
     assert run(stopped) == []
     assert sorted(starts)[:3] == [1, 1, 1]  # the second cell
     assert min(sorted(starts)[3:]) > 3 * 128
