@@ -38,20 +38,20 @@ def gather_results(
     """
     num_checkpoints = states[0].totals.shape[1] - 1
     realised, expected = np.empty((2, num_games, num_checkpoints))
-    for state, here in zip(states, places, strict=True):
+    for state, call_places in zip(states, places, strict=True):
         value, error, advantage, advantage_error = np.moveaxis(
             np.asarray(state.totals)[:, :-1], 2, 0
         )
         total = np.add(value, error, dtype=np.float64)
-        _put(total * unit, here, realised)
-        total += np.add(advantage, advantage_error, dtype=np.float64)
-        _put(total * unit, here, expected)
+        _put(total * unit, call_places, realised)
+        expected_total = total + np.add(advantage, advantage_error, dtype=np.float64)
+        _put(expected_total * unit, call_places, expected)
 
     def of_games(*rows: np.ndarray) -> np.ndarray:
         """Rows of the calls [groups, C, ..., lanes] -> [games, C, ...]."""
         games = np.empty((num_games, *rows[0].shape[1:-1]), rows[0].dtype)
-        for row, here in zip(rows, places, strict=True):
-            _put(row, here, games)
+        for row, call_places in zip(rows, places, strict=True):
+            _put(row, call_places, games)
         return games
 
     def checkpoints_of_games(*leaves: Array) -> np.ndarray:

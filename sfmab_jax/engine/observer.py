@@ -15,8 +15,8 @@ class Observer(NamedTuple):
 
     Attributes:
       init: ``init(state)`` gives what is carried from round to round.
-      follow: ``follow(carried, before, seen, losses, after)`` gives the next of it, from the
-        bandit's states before and after the round, the `Round` and the losses [n]. The round's
+      follow: ``follow(carried, before, seen, losses, after)`` gives what is carried on, from
+        the bandit's states before and after the round, the `Round` and the losses [n]. The round's
         ``estimate`` is not filled in; it holds p'_t.
       row: ``row(carried, state)`` gives the numbers to keep at a checkpoint [R].
     """

@@ -1,8 +1,8 @@
 """One round of one game, and many rounds of many: the compiled program of the scan engine.
 
 The games of a group are lanes, the last axis of every array: state ``[n, W]``, so that one
-operation on an arm is one vector operation over the games. Everything else in the package is
-written for a single game.
+operation on an arm is one vector operation over the games. Strategies and numerics are written for
+a single game.
 """
 
 from collections.abc import Callable
@@ -76,12 +76,11 @@ def begin_group(
     ``watch_laws``: whether to check in every round that p'_t is a law; the package's own parts do
     not need it.
     """
-
-    def init(_):
-        return bandit.init(num_arms, dtype, loss_unit)
-
-    mapped = over_games("vmap")
-    state = jax.vmap(init, out_axes=-1, axis_size=num_games)(jnp.arange(num_games))
+    mapped = over_games("vmap")  # once for a run, so that speed does not matter
+    state = jax.tree.map(
+        lambda x: lax.broadcast_in_dim(x, (*jnp.shape(x), num_games), range(jnp.ndim(x))),
+        bandit.init(num_arms, dtype, loss_unit),
+    )
     zero = start_sum(jnp.zeros(num_games, dtype))
     num_rows = num_checkpoints + 1
     recorded = () if record is None else jax.eval_shape(mapped(record), state)
@@ -140,31 +139,32 @@ def play_chunk(
     """
 
     def step(group: GroupState, now) -> tuple[GroupState, None]:
-        round_, row, due, losses = now
+        round_, row, is_checkpoint, losses = now
         if batching == "lanes":
             # Round and losses, read from the window once: a loop that looks them up for itself
             # is not vectorised.
             (round_,) = make_once(round_)
             if losses.ndim == 1:
                 (losses,) = make_once(losses)
-        mapped = over_games(batching, exact)
-        parts = (bandit, record, observer)
-        return _play_round_of_group(mapped, parts, game_keys, group, round_, losses, row, due), None
+        mapped, parts = over_games(batching, exact), (bandit, record, observer)
+        now = (round_, losses, row, is_checkpoint)
+        return _play_round_of_group(mapped, parts, game_keys, group, *now), None
 
     def play_window(index: Array, group: GroupState) -> GroupState:
         rounds = first_round + index * window + jnp.arange(window, dtype=jnp.int32)
-        here = lax.dynamic_slice_in_dim(losses, index * window, window)
+        window_losses = lax.dynamic_slice_in_dim(losses, index * window, window)
         rows = checkpoint_rows(checkpoints, rounds)
-        due = jnp.any(checkpoints[:, None] == rounds[None, :], axis=0)
+        is_checkpoint = jnp.any(checkpoints[:, None] == rounds[None, :], axis=0)
         # With one sequence the losses stay single numbers, which all lanes read.
-        laned = here[..., 0] if here.shape[-1] == 1 else to_lanes(here, lane_sequence)
-        return lax.scan(step, group, (rounds, rows, due, laned))[0]
+        shared = window_losses.shape[-1] == 1
+        given = window_losses[..., 0] if shared else to_lanes(window_losses, lane_sequence)
+        return lax.scan(step, group, (rounds, rows, is_checkpoint, given))[0]
 
     return lax.fori_loop(0, num_windows, play_window, group)
 
 
-def in_groups(play: Callable[..., GroupState]) -> Callable[..., GroupState]:
-    """Turn ``play``, `play_chunk` or its like, into a function that plays several groups in turn.
+def in_groups(play_group_chunk: Callable[..., GroupState]) -> Callable[..., GroupState]:
+    """Turn `play_chunk`, or its like, into a function that plays several groups in turn.
 
     What belongs to the games (state, keys, sequences) has a first axis for the groups, and
     ``num_groups``, int32 [], tells how many of them are played.
@@ -191,7 +191,7 @@ def in_groups(play: Callable[..., GroupState]) -> Callable[..., GroupState]:
                 (groups, game_keys, lane_sequence),
             )
             when = (checkpoints, first_round, num_windows)
-            after = play(
+            after = play_group_chunk(
                 bandit, record, observer, losses, group, keys, sequence, *when, window=window
             )
             return jax.tree.map(lambda leaf, new: leaf.at[index].set(new), groups, after)
@@ -204,9 +204,9 @@ def in_groups(play: Callable[..., GroupState]) -> Callable[..., GroupState]:
 
 
 def checkpoint_rows(checkpoints: Array, rounds: Array) -> Array:
-    """Return the number of the first checkpoint not before each round; C past the last.
+    """Return the row that each round writes to: that of the next checkpoint, or C after the last.
 
-    Every round writes to its row, so that what stays there is the checkpoint's own.
+    Later rounds overwrite earlier ones, so the checkpoint's own values remain.
     """
     return jnp.sum(checkpoints[:, None] < rounds[None, :], axis=0, dtype=jnp.int32)
 
@@ -268,8 +268,8 @@ def play_round_of_game(
 def watch_law(bandit: Bandit, state: BanditState, round_: Array, first_without_law: Any) -> Any:
     """Return the first round up to this one whose p'_t is no law, 0 if all are.
 
-    A law is finite, not negative and of sum 1, up to rounding. ``first_without_law`` is the same of
-    the round before, int32 []; () if nothing is watched, and then so is the result.
+    A law is finite, of sum 1 up to 1e-3 and not negative up to 1e-5. ``first_without_law`` is the
+    same of the round before, int32 []; () if nothing is watched, and then so is the result.
     """
     if not isinstance(first_without_law, Array):
         return first_without_law
@@ -287,7 +287,7 @@ def _play_round_of_group(
     round_: Array,
     losses: Array,
     row: Array,
-    due: Array,
+    is_checkpoint: Array,
 ) -> GroupState:
     """Play one round in all lanes.
 
@@ -298,17 +298,18 @@ def _play_round_of_group(
       group: the state before the round.
       round_: t, int32 [].
       losses: l_t [n] for all lanes, or [n, W].
-      row: where results go, int32 []; ``due`` says whether t is a checkpoint.
+      row: where results go, int32 [].
+      is_checkpoint: whether t is one, bool [].
     """
     bandit, record, observer = parts
-    # Losses of each lane are mapped; those that all lanes share are closed over, as a default.
+    # One sequence for all lanes: [n], closed over. One for each: [n, W], mapped like the state.
     own_losses = (losses,) if losses.ndim > 1 else ()
 
-    def play(state, key, observed, first_without_law, losses=losses):
+    def play_lane(state, key, observed, first_without_law, losses=losses):
         played = play_round_of_game(bandit, observer, round_, state, key, losses, observed)
         return *played, watch_law(bandit, state, round_, first_without_law)
 
-    state, loss, advantage, observed, first_without_law = mapped(play)(
+    state, loss, advantage, observed, first_without_law = mapped(play_lane)(
         group.bandit, game_keys, group.observed, group.first_without_law, *own_losses
     )
     group = group._replace(
@@ -323,7 +324,7 @@ def _play_round_of_group(
         """Write this round's row: the function's value at a checkpoint, else zeros, which the
         checkpoint will overwrite."""
         nothing = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), rows)
-        new = lax.cond(due, lambda: mapped(function)(*args), lambda: nothing)
+        new = lax.cond(is_checkpoint, lambda: mapped(function)(*args), lambda: nothing)
         return jax.tree.map(lambda leaf, new: leaf.at[row].set(new), rows, new)
 
     totals = group.totals
