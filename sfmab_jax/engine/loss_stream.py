@@ -26,8 +26,8 @@ MOST_WINDOW_LOSSES = 2**18
 class LossStream:
     """The losses of some members of a family, chunk after chunk from round 1 on.
 
-    A chunk is an array [rounds, n, sequences] on the device, counted in units of ``unit``. It is
-    the only piece of the sequences that exists at a time.
+    A chunk is an array [rounds, n, sequences] on the device, counted in units of ``unit``. No other
+    losses of the sequences exist at the time.
     """
 
     @pinned_generator()
@@ -45,19 +45,15 @@ class LossStream:
         self._sequences = sequences
         self._unit, self._dtype = unit, dtype
         self._chunk_rounds = chunk_rounds
-        self._rounds_together = _VECTOR if losses.num_arms * _VECTOR <= MOST_WINDOW_LOSSES else 1
+        self._piece_rounds = _VECTOR if losses.num_arms * _VECTOR <= MOST_WINDOW_LOSSES else 1
         self._spare: Array | None = None  # rounds made already for the next chunk
         if losses.table is None:
-            root = root_key(seed)
             self._next = with_static_functions(losses.next)
             init = with_static_functions(losses.init)
-            self._keys, self._states = _start(init, root, jnp.uint32(sequences))
-            if _is_made_round_by_round(self._rounds_together, self._states):
-                filled = np.resize(sequences, -(-len(sequences) // _VECTOR) * _VECTOR)
-                # The same beginning again, in whole vectors of sequences. The root is made anew, as
-                # JAX's checker of keys forbids to use one twice.
-                root = root_key(seed)
-                self._keys, self._states = _start(init, root, jnp.uint32(filled))
+            _, states = jax.eval_shape(_start, init, root_key(seed), jnp.uint32(sequences))
+            if _is_made_round_by_round(self._piece_rounds, states):  # in whole vectors of sequences
+                sequences = np.resize(sequences, -(-len(sequences) // _VECTOR) * _VECTOR)
+            self._keys, self._states = _start(init, root_key(seed), jnp.uint32(sequences))
 
     @pinned_generator()
     def chunk(self, first_round: int) -> Array:
@@ -75,7 +71,7 @@ class LossStream:
         losses = self._spare
         missing = self._chunk_rounds - (0 if losses is None else len(losses))
         if missing > 0:
-            new = self._generate(first_round + self._chunk_rounds - missing, missing)
+            new = self._make_rounds(first_round + self._chunk_rounds - missing, missing)
             losses = new if losses is None else jnp.concatenate([losses, new])
         assert losses is not None
         self._spare = losses[self._chunk_rounds :] if len(losses) > self._chunk_rounds else None
@@ -97,13 +93,13 @@ class LossStream:
             self._states = jax.tree.unflatten(structure, arrays[:own])
             self._spare = arrays[own] if len(arrays) > own else None
 
-    def _generate(self, first_round: int, num_rounds: int) -> Array:
+    def _make_rounds(self, first_round: int, num_rounds: int) -> Array:
         """Make at least so many rounds, in whole pieces."""
-        num_pieces = -(-num_rounds // self._rounds_together)
-        generate = _generate_of(
+        num_pieces = -(-num_rounds // self._piece_rounds)
+        generate = _compiled_generate_pieces(
             num_arms=self._losses.num_arms,
             buffer_pieces=num_pieces,
-            rounds_together=self._rounds_together,
+            piece_rounds=self._piece_rounds,
         )
         self._states, losses = generate(
             self._next,
@@ -117,12 +113,12 @@ class LossStream:
         return losses
 
 
-def _is_made_round_by_round(rounds_together: int, states: Any) -> bool:
+def _is_made_round_by_round(piece_rounds: int, states: Any) -> bool:
     """Whether rounds depend on each other, or have too many arms for a vector of rounds.
 
     Then they are made one by one, in vectors of sequences instead.
     """
-    return rounds_together == 1 or bool(jax.tree.leaves(states))
+    return piece_rounds == 1 or bool(jax.tree.leaves(states))
 
 
 @jax.jit
@@ -134,12 +130,12 @@ def _start(init, root: Array, sequences: Array) -> tuple[Array, Any]:
 
 
 @lru_cache(maxsize=32)
-def _generate_of(**sizes: Any) -> Callable:
-    """Return `_generate` compiled for these sizes; the least recently used are dropped."""
-    return jax.jit(partial(_generate, **sizes))
+def _compiled_generate_pieces(**sizes: Any) -> Callable:
+    """Return `_generate_pieces` compiled for these sizes; the least recently used are dropped."""
+    return jax.jit(partial(_generate_pieces, **sizes))
 
 
-def _generate(
+def _generate_pieces(
     next_loss,
     states: Any,
     keys: Array,
@@ -150,9 +146,9 @@ def _generate(
     *,
     num_arms: int,
     buffer_pieces: int,
-    rounds_together: int,
+    piece_rounds: int,
 ) -> tuple[Any, Array]:
-    """Return the losses of ``num_pieces * rounds_together`` rounds, [rounds, n, sequences].
+    """Return the losses of ``num_pieces * piece_rounds`` rounds, [rounds, n, sequences].
 
     The numbers of pieces and sequences are traced, as a loop of known length may be unrolled and
     then round differently; ``buffer_pieces`` is ``num_pieces`` once more, for the result's shape.
@@ -167,20 +163,18 @@ def _generate(
         return states, in_units(losses)
 
     def rounds_of(piece):
-        within = jnp.arange(rounds_together, dtype=jnp.int32)
-        return first_round + piece * rounds_together + within
+        within = jnp.arange(piece_rounds, dtype=jnp.int32)
+        return first_round + piece * piece_rounds + within
 
-    if _is_made_round_by_round(rounds_together, states):
+    if _is_made_round_by_round(piece_rounds, states):
 
-        def one_piece(index, carry):
+        def add_piece(index, carry):
             states, buffer = carry
             states, losses = lax.scan(one_round, states, rounds_of(index))
-            return states, lax.dynamic_update_slice_in_dim(
-                buffer, losses, index * rounds_together, 0
-            )
+            return states, lax.dynamic_update_slice_in_dim(buffer, losses, index * piece_rounds, 0)
 
-        buffer = jnp.zeros((buffer_pieces * rounds_together, num_arms, len(keys)), to_units.dtype)
-        return lax.fori_loop(0, num_pieces, one_piece, (states, buffer))
+        buffer = jnp.zeros((buffer_pieces * piece_rounds, num_arms, len(keys)), to_units.dtype)
+        return lax.fori_loop(0, num_pieces, add_piece, (states, buffer))
 
     def piece_of_sequence(index, buffer):
         # Without a state the rounds are independent: a vector of them. One sequence after another,
@@ -188,9 +182,9 @@ def _generate(
         sequence, piece = index // num_pieces, index % num_pieces
         over_rounds = jax.vmap(lambda t: next_loss(states, keys[sequence], t)[1])
         losses = in_units(over_rounds(rounds_of(piece)))[None]
-        start = (sequence, piece * rounds_together, jnp.zeros_like(sequence))
+        start = (sequence, piece * piece_rounds, jnp.zeros_like(sequence))
         return lax.dynamic_update_slice(buffer, losses, start)
 
-    buffer = jnp.zeros((len(keys), buffer_pieces * rounds_together, num_arms), to_units.dtype)
+    buffer = jnp.zeros((len(keys), buffer_pieces * piece_rounds, num_arms), to_units.dtype)
     buffer = lax.fori_loop(0, num_sequences * num_pieces, piece_of_sequence, buffer)
     return states, jnp.moveaxis(buffer, 0, -1)

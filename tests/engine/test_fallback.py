@@ -1,4 +1,4 @@
-"""What XLA cannot put into one piece runs as the ordinary program, with the same games."""
+"""What XLA cannot compile as one function runs as the ordinary program, with the same games."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from jax import lax
 from jax.tree_util import Partial
 
 import sfmab_jax as sf
-from sfmab_jax.engine.lanes.compile_cpu import _in_one_piece, compile_loop
+from sfmab_jax.engine.lanes.compile_cpu import _as_one_function, compile_loop
 
 NUM_ARMS = 3
 LOSSES = sf.losses.uniform(num_arms=NUM_ARMS)
@@ -81,7 +81,7 @@ def sums(rows, total):
 
 @pytest.mark.parametrize("function", [sums, sums_of_sorted])
 def test_with_and_without_the_mark(function):
-    """The loop in one piece, or what stands in for it, against NumPy."""
+    """The loop as one function, or what stands in for it, against NumPy."""
     rows = np.random.default_rng(0).integers(0, 100, (20, 6)).astype(np.float32)
     program_for = compile_loop(function, "cpu", donate_argnames=("total",))
     for start in (0.0, 5.0):  # the second call knows how the first went
@@ -89,7 +89,7 @@ def test_with_and_without_the_mark(function):
         assert program_for(*given)(*given) == rows.min(axis=1).sum() + start
     if function is sums:
         assert (
-            _in_one_piece(function, (), ())(jnp.asarray(rows), jnp.float32(0))
+            _as_one_function(function, (), ())(jnp.asarray(rows), jnp.float32(0))
             == rows.min(axis=1).sum()
         )
 
@@ -109,7 +109,7 @@ def test_an_argument_that_is_not_used():
     assert compile_loop(sums_and_nothing, "cpu", donate_argnames=("total",))(*given)(*given) == 5
 
 
-def test_one_piece_can_be_switched_off(monkeypatch):
+def test_one_function_can_be_switched_off(monkeypatch):
     """For one whose program makes XLA end the process."""
     wrapped = []
 
@@ -140,7 +140,7 @@ def test_a_refused_program_is_tried_once():
     for start in (1.0, 2.0, 3.0):
         given = (np.zeros((4, 3), np.float32), np.float32(start))
         assert program_for(*given)(*given) == start
-    # Traced once in one piece and once as it is.
+    # Traced once as one function and once as it is.
     assert len(tried) == 2
 
 
@@ -171,6 +171,6 @@ def _raise(x):
 
 
 def test_one_arm():
-    """XLA once ended the process over this game in one piece."""
+    """XLA once ended the process over this game as one function."""
     result = sf.simulate(sf.strategies.ucb1(), np.ones((16, 1)), num_seeds=2, dtype="float32")
     assert (result.regret == 0).all()

@@ -2,7 +2,7 @@
 
     python tests/helpers/every_size.py [names of strategies]
 
-XLA has been seen to end the process over a program in one piece; this shows that it does not for
+XLA has been seen to end the process over a program as one function; this shows that it does not for
 any strategy at sizes on either side of every rule of the engine that depends on the arms.
 """
 

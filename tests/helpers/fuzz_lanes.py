@@ -376,7 +376,7 @@ def agree(a: np.ndarray, b: np.ndarray) -> bool:
     """Equal up to rounding: to 1e-4 of the number, or of the largest beside it."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    if a.dtype.kind != "f":
+    if not jnp.issubdtype(a.dtype, jnp.floating):
         return bool(np.array_equal(a, b))
     a, b = a.astype(np.float64), b.astype(np.float64)
     if not np.array_equal(np.signbit(a[a == 0]), np.signbit(b[a == 0])) and np.array_equal(

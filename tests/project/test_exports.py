@@ -19,7 +19,7 @@ from tiers import each_archetype, some_in_default
 import sfmab_jax as sf
 from sfmab_jax.base import with_static_functions
 from sfmab_jax.checks import horizon_argument
-from sfmab_jax.engine.loss_stream import _generate, _start
+from sfmab_jax.engine.loss_stream import _generate_pieces, _start
 from sfmab_jax.engine.measure import begin_measure, measure_chunk
 from sfmab_jax.engine.pallas.kernel import play_chunk_fused
 from sfmab_jax.engine.rounds import begin_group, in_groups, play_chunk
@@ -134,7 +134,7 @@ def test_losses_and_their_norms(platform):
         keys, states = jax.eval_shape(
             _start, init, jax.random.key(0), jnp.arange(16, dtype="uint32")
         )
-        make = partial(_generate, num_arms=10, buffer_pieces=4, rounds_together=WINDOW)
+        make = partial(_generate_pieces, num_arms=10, buffer_pieces=4, piece_rounds=WINDOW)
         number = jax.ShapeDtypeStruct((), jnp.int32)
         unit = jax.ShapeDtypeStruct((), jnp.float32)
         given = (following, states, keys, number, number, number, unit)

@@ -18,20 +18,21 @@ from sfmab_jax.engine.lanes.rules import ELEMENTWISE
 __all__ = ["compile_loop"]
 
 # Held while any program is compiled: two threads never compile the same one.
-_COMPILING = threading.Lock()
+_COMPILE_LOCK = threading.Lock()
 # A program takes some 5 to 20 MB. A call of `simulate` may have one for each strategy.
 _MOST_PROGRAMS = 40
 _CPU_OPTIONS: tuple[tuple[str, str | bool], ...] = (
     # XLA's library calls for reductions break the fusion of a round.
     ("xla_cpu_experimental_ynn_fusion_type", ""),
+    # The default of 256 leaves half of an AVX-512 register unused.
     ("xla_cpu_prefer_vector_width", "512"),
 )
 # Minima and maxima in one instruction, which loses a NaN.
 _FAST_MIN_MAX = ("xla_cpu_enable_fast_min_max", True)
-# What has been tried in one piece of machine code: by the strategies at 1 to 100,000 arms and by
+# What has been tried as one function of machine code: by the strategies at 1 to 100,000 arms and by
 # the fuzz of the transform at axes of 1 to 300. XLA refuses other operations, such as sorts and
 # callbacks, or even ends the process over them (argmin; any array without elements).
-_IN_ONE_PIECE = ELEMENTWISE | frozenset(
+_OPERATIONS_IN_ONE_FUNCTION = ELEMENTWISE | frozenset(
     """
     broadcast_in_dim closed_call concatenate cond custom_jvp_call custom_vjp_call dynamic_slice
     dynamic_update_slice gather iota jit optimization_barrier pad pjit reduce reduce_and reduce_max
@@ -39,29 +40,29 @@ _IN_ONE_PIECE = ELEMENTWISE | frozenset(
     stop_gradient transpose while
     """.split()
 )
-_TYPES_IN_ONE_PIECE = frozenset("bool int32 int64 uint32 uint64 float32 float64".split())
-_RANK_IN_ONE_PIECE = 6
+_TYPES_IN_ONE_FUNCTION = frozenset("bool int32 int64 uint32 uint64 float32 float64".split())
+_RANK_IN_ONE_FUNCTION = 6
 
 
 def compile_loop(
     function: Callable,
     platform: str,
     *,
-    wrap: Callable[[Callable], Callable] = lambda piece: piece,
+    wrap: Callable[[Callable], Callable] = lambda loop: loop,
     static_argnames: tuple[str, ...] = (),
     donate_argnames: tuple[str, ...] = (),
     exact: bool = True,
 ) -> Callable[..., Callable[..., Any]]:
     """Return a function of arguments that gives ``function`` compiled for such arguments.
 
-    On CPU it is compiled in one piece where XLA can, unless SFMAB_PLAIN_PROGRAMS is set. To look up
-    the program takes as long as to call it, so it is done once for many calls. The programs used
+    On CPU it is compiled as one function where XLA can, unless SFMAB_PLAIN_PROGRAMS is set. To look
+    up the program takes as long as to call it, so it is done once for many calls. The programs used
     last are kept, and others forgotten.
 
     Args:
       function: the loop to compile.
       platform: of the devices it will run on.
-      wrap: applied to the piece before it is compiled, such as to spread it over devices.
+      wrap: applied to the function before it is compiled, such as to spread it over devices.
       static_argnames, donate_argnames: as in `jax.jit`.
       exact: see `sfmab_jax.engine.lanes`.
     """
@@ -73,10 +74,10 @@ def compile_loop(
     )
     # By the types of the arguments, not their values: one program serves all numbers.
     programs: OrderedDict[Any, Callable] = OrderedDict()
-    looking = threading.Lock()
+    lookup_lock = threading.Lock()
 
     def find(key: Any) -> Callable | None:
-        with looking:
+        with lookup_lock:
             if key in programs:
                 programs.move_to_end(key)
             return programs.get(key)
@@ -84,11 +85,11 @@ def compile_loop(
     def compile_program(*args, **kwargs) -> Callable:
         # JAX keeps what it compiles for as long as the function lives, so each has its own.
         plain = jit(wrap(_copy_of(function)))
-        one_piece = jit(wrap(_in_one_piece(function, static_argnames, donate_argnames)))
+        one_function = jit(wrap(_as_one_function(function, static_argnames, donate_argnames)))
         may_be_one = platform == "cpu" and not os.environ.get("SFMAB_PLAIN_PROGRAMS")
-        if may_be_one and _compiles(one_piece.trace(*args, **kwargs)):
-            return one_piece
-        plain.lower(*args, **kwargs).compile()
+        if may_be_one and _try_to_compile(one_function.trace(*args, **kwargs)):
+            return one_function
+        plain.lower(*args, **kwargs).compile()  # JAX keeps it for the calls that follow
         return plain
 
     def program_for(*args, **kwargs) -> Callable:
@@ -98,11 +99,11 @@ def compile_loop(
         key = (tree, tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in leaves), static)
         program = find(key)
         if program is None:
-            with _COMPILING:
+            with _COMPILE_LOCK:
                 program = find(key)  # another thread may have been first
                 if program is None:
                     program = compile_program(*args, **kwargs)
-                    with looking:
+                    with lookup_lock:
                         programs[key] = program
                         if len(programs) > _MOST_PROGRAMS:
                             programs.popitem(last=False)
@@ -119,7 +120,7 @@ def _copy_of(function: Callable) -> Callable:
     return copy
 
 
-def _in_one_piece(
+def _as_one_function(
     function: Callable, static_argnames: tuple[str, ...], donate_argnames: tuple[str, ...]
 ) -> Callable:
     """Mark ``function`` so that XLA on CPU emits it as one function of machine code.
@@ -156,32 +157,32 @@ def _in_one_piece(
     return marked
 
 
-def _compiles(traced: Any) -> bool:
-    """Whether XLA takes the program in one piece; then it is compiled."""
+def _try_to_compile(traced: Any) -> bool:
+    """Compile the program as one function; return whether XLA took it."""
     program = traced.jaxpr
-    if program.effects or not _was_tried(program.jaxpr):
+    if program.effects or not _is_tried(program.jaxpr):
         return False
     try:
-        traced.lower().compile()
+        traced.lower().compile()  # JAX keeps it for the calls that follow
     except jax.errors.JaxRuntimeError:
         return False
     return True
 
 
-def _was_tried(jaxpr: Any) -> bool:
-    """Whether all operations and arrays are of a kind that was tried in one piece."""
+def _is_tried(jaxpr: Any) -> bool:
+    """Whether all operations and arrays are of a kind that was tried as one function."""
     return all(
-        eqn.primitive.name in _IN_ONE_PIECE
-        and all(_type_was_tried(atom.aval) for atom in (*eqn.invars, *eqn.outvars))
-        and all(map(_was_tried, held_jaxprs(eqn)))
+        eqn.primitive.name in _OPERATIONS_IN_ONE_FUNCTION
+        and all(_type_is_tried(atom.aval) for atom in (*eqn.invars, *eqn.outvars))
+        and all(map(_is_tried, held_jaxprs(eqn)))
         for eqn in jaxpr.eqns
     )
 
 
-def _type_was_tried(aval: Any) -> bool:
+def _type_is_tried(aval: Any) -> bool:
     shape = getattr(aval, "shape", ())
     name = getattr(getattr(aval, "dtype", None), "name", "")
-    return name in _TYPES_IN_ONE_PIECE and len(shape) <= _RANK_IN_ONE_PIECE and 0 not in shape
+    return name in _TYPES_IN_ONE_FUNCTION and len(shape) <= _RANK_IN_ONE_FUNCTION and 0 not in shape
 
 
 @cache
