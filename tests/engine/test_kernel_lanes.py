@@ -8,7 +8,7 @@ from jax import lax
 
 from sfmab_jax.engine.lanes.jaxpr import tape_of
 from sfmab_jax.engine.layout import padded_shape
-from sfmab_jax.engine.pallas.hoist import hoisted
+from sfmab_jax.engine.pallas.hoist import hoist
 from sfmab_jax.engine.pallas.interpreter import run_tape, unsupported_operation
 from sfmab_jax.engine.pallas.rules import TPU_FUNCTIONS
 
@@ -60,7 +60,7 @@ def through_a_tape(function, x, y):
     """``function`` over the lanes of x [n, W] and y [W], as a kernel would."""
     game = [jax.ShapeDtypeStruct(value.shape[:-1], value.dtype) for value in (x, y)]
     tape, outside, shapes = tape_of(function, *game)
-    tape, shared = hoisted(tape, outside)
+    tape, shared = hoist(tape, outside)
     assert unsupported_operation(tape.operations) is None
     spare = padded_shape(x.shape[:1])[0] - len(x)
     held = jnp.pad(x, ((0, spare), (0, 0)), constant_values=jnp.nan)
@@ -99,7 +99,7 @@ def test_parameters_are_worked_out_before():
 
     def given(rate):
         tape, outside, _ = tape_of(lambda x: function(rate, x), jax.ShapeDtypeStruct((3,), float))
-        left, shared = hoisted(tape, outside)
+        left, shared = hoist(tape, outside)
         assert [value.shape for value in shared.values()] == [()]
         names = {operation.eqn.primitive.name for operation in left.operations}
         assert "exp" not in names
@@ -122,7 +122,7 @@ def test_parameters_are_worked_out_before():
 )
 def test_what_has_no_rule_is_named(function, operation):
     tape, outside, _ = tape_of(function, *(jnp.zeros(ARMS), jnp.zeros(())))
-    assert operation in unsupported_operation(hoisted(tape, outside)[0].operations)
+    assert operation in unsupported_operation(hoist(tape, outside)[0].operations)
 
 
 def test_expm1_for_tpu():

@@ -1,7 +1,7 @@
 """One operation of one game, for many games with the games as the last axis of every array.
 
 A rule covers operations with just the parameters that it names; any other is mapped by `jax.vmap`,
-operation by operation. Operations outside `KNOWN` are not touched at all: see `transform`.
+operation by operation. Operations outside `KNOWN` and `CONTROL` are not touched: see `transform`.
 """
 
 from collections.abc import Sequence

@@ -9,10 +9,10 @@ from typing import Any
 
 from sfmab_jax.engine.lanes.jaxpr import Literal, Operation, Tape, bind_of
 
-__all__ = ["hoisted"]
+__all__ = ["hoist"]
 
 
-def hoisted(tape: Tape, outside: dict[int, Any]) -> tuple[Tape, dict[int, Any]]:
+def hoist(tape: Tape, outside: dict[int, Any]) -> tuple[Tape, dict[int, Any]]:
     """Do what needs no input of the tape; return the rest as a tape, and the values it needs.
 
     Vectors made of literals alone, such as 0, 1, ..., n - 1, stay in the tape: to compute them in
@@ -32,16 +32,14 @@ def hoisted(tape: Tape, outside: dict[int, Any]) -> tuple[Tape, dict[int, Any]]:
         if all(tape.types[x].shape for x in results) and from_literals.issuperset(variables):
             from_literals.update(results)
             remaining.append(operation)
-    used = _used(remaining, tape.outputs)
-    remaining = [operation for operation in remaining if used.intersection(operation.results)]
-    used = _used(remaining, tape.outputs)
+    used = {x for x in tape.outputs if not isinstance(x, Literal)}
+    kept: list[Operation] = []
+    for operation in reversed(remaining):
+        if used.intersection(operation.results):
+            used.update(x for x in operation.operands if not isinstance(x, Literal))
+            kept.append(operation)
     needed = {x: value for x, value in values.items() if x in used and x not in from_literals}
-    return tape._replace(operations=tuple(remaining)), needed
-
-
-def _used(operations: Sequence[Operation], outputs: Sequence[int | Literal]) -> set[int]:
-    inputs = [x for operation in operations for x in operation.operands]
-    return {x for x in (*inputs, *outputs) if not isinstance(x, Literal)}
+    return tape._replace(operations=tuple(reversed(kept))), needed
 
 
 def _evaluate(eqn, operands: Sequence[Any]) -> list[Any]:

@@ -37,7 +37,7 @@ from sfmab_jax.engine.pallas.arrays import (
     store,
     whole_spec,
 )
-from sfmab_jax.engine.pallas.hoist import hoisted
+from sfmab_jax.engine.pallas.hoist import hoist
 from sfmab_jax.engine.pallas.interpreter import run_tape, unsupported_operation
 from sfmab_jax.engine.rounds import (
     GroupState,
@@ -71,8 +71,8 @@ class Rows(NamedTuple):
 def tile_width(num_arms: int, platform: str) -> int:
     """Return the games in a tile, by the arms and the platform alone.
 
-    On TPU the 128 lanes of a vector; on GPU so many that the state stays in registers: one warp
-    to a row of 32 games, and fewer than 2^12 numbers in a vector over the arms.
+    On TPU 128, the width of a vector register. On GPU 128 up to 32 arms, then so many that a vector
+    over the arms has 2^12 numbers, but never fewer than 16 games.
     """
     if platform == "tpu":
         return 128
@@ -109,11 +109,11 @@ def play_chunk_fused(
     vectors = {x: value for x, value in shared.items() if jnp.ndim(value)}
     copied = [hold(jnp.broadcast_to(v[..., None], (*v.shape, tile))) for v in vectors.values()]
     leaves, tree = jax.tree.flatten(carried)
-    in_lanes = [hold(leaf) for leaf in (game_keys, *leaves)]
+    by_lane = [hold(leaf) for leaf in (game_keys, *leaves)]
     row_leaves, row_tree = jax.tree.flatten(row_shapes)
     num_rows = len(checkpoints) + 1
     out_shape = [
-        *(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in in_lanes[1:]),
+        *(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in by_lane[1:]),
         *(
             jax.ShapeDtypeStruct((num_rows, *held_shape(x.shape), width), held_type(x.dtype))
             for x in row_leaves
@@ -130,7 +130,7 @@ def play_chunk_fused(
         grid=(width // tile,),
         in_specs=[
             *(scalar_spec(platform) for _ in scalars),
-            *(lane_spec(x.shape, tile) for x in in_lanes),
+            *(lane_spec(x.shape, tile) for x in by_lane),
             *(whole_spec(x.shape) for x in copied),
             loss_spec(losses.shape, tile),
         ],
@@ -141,18 +141,18 @@ def play_chunk_fused(
         interpret=platform == "cpu",
         compiler_params=_compiler_params(platform),
         name="play_chunk_fused",
-    )(*scalars, *in_lanes, *copied, losses)
+    )(*scalars, *by_lane, *copied, losses)
     after = [release(x, leaf.shape, leaf.dtype) for x, leaf in zip(results, leaves)]
     rows = [
         release(x, (num_rows, *leaf.shape, width), leaf.dtype)
         for x, leaf in zip(results[len(leaves) :], row_leaves, strict=True)
     ]
-    here = (checkpoints >= first_round) & (checkpoints < first_round + num_windows * window)
-    return _merged(
+    is_met = (checkpoints >= first_round) & (checkpoints < first_round + num_windows * window)
+    return _merge(
         group,
         jax.tree.unflatten(tree, after),
         jax.tree.unflatten(row_tree, rows),
-        jnp.append(here, False),
+        jnp.append(is_met, False),
     )
 
 
@@ -163,11 +163,11 @@ def _rows_to_write(checkpoints: Array, rounds: Array) -> Array:
     return jnp.where(is_checkpoint, rows, -1)
 
 
-def _merged(group: GroupState, after: KernelState, rows: Rows, here: Array) -> GroupState:
-    """Return the group after a chunk, in which the checkpoints ``here`` [C + 1] were met."""
+def _merge(group: GroupState, after: KernelState, rows: Rows, is_met: Array) -> GroupState:
+    """Return the group after a chunk, in which the checkpoints ``is_met`` [C + 1] were met."""
 
     def take(new: Array, old: Array) -> Array:
-        return jnp.where(here.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+        return jnp.where(is_met.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
     totals = jnp.stack(rows.totals, axis=1)
     return group._replace(
@@ -217,7 +217,7 @@ def _tape(bandit, record, carried: KernelState, num_arms: int):
     tape, outside, shapes = tape_of(
         one_round, one_game, key, losses, jax.ShapeDtypeStruct((), jnp.int32)
     )
-    return *hoisted(tape, outside), shapes
+    return *hoist(tape, outside), shapes
 
 
 def _draw_padded(probabilities: Array, words: tuple[Array, Array]) -> Array:

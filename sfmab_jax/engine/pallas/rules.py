@@ -64,11 +64,11 @@ def _place(like: Array, axis: int) -> Array:
 
 def row_of(x: Array, index: Any) -> Array:
     """Return x[index], the index one number or one per lane: [N, ..., W] -> [..., W]."""
-    here = _place(x, 0) == jnp.broadcast_to(index, x.shape)
+    is_row = _place(x, 0) == jnp.broadcast_to(index, x.shape)
     if x.dtype == jnp.bool_:
         return row_of(x.astype(jnp.int32), index) != 0
     zero = jnp.zeros(x.shape, x.dtype)
-    return _sum_of_rows(jnp.where(here, x, zero))
+    return _sum_of_rows(jnp.where(is_row, x, zero))
 
 
 def _sum_of_rows(x: Array) -> Array:
@@ -81,8 +81,8 @@ def _sum_of_rows(x: Array) -> Array:
 
 def with_row(x: Array, index: Any, row: Array) -> Array:
     """Return ``x`` with x[index] = row."""
-    here = _place(x, 0) == jnp.broadcast_to(index, x.shape)
-    return jnp.where(here, jnp.broadcast_to(row[None], x.shape), x)
+    is_row = _place(x, 0) == jnp.broadcast_to(index, x.shape)
+    return jnp.where(is_row, jnp.broadcast_to(row[None], x.shape), x)
 
 
 def _identity(name: str, dtype) -> Any:
@@ -96,7 +96,7 @@ def _identity(name: str, dtype) -> Any:
     return np.asarray(low if name.endswith("max") else high, dtype)
 
 
-def _masked(x: Array, shape: tuple[int, ...], axes: Sequence[int], identity: Any) -> Array:
+def _mask(x: Array, shape: tuple[int, ...], axes: Sequence[int], identity: Any) -> Array:
     """Return ``x`` with the identity in its spare rows."""
     for axis in axes:
         if shape[axis] != x.shape[axis]:
@@ -109,18 +109,18 @@ def _reduce(eqn, width: int, x: Array) -> Array:
     name, axes, shape = eqn.primitive.name, eqn.params["axes"], eqn.invars[0].aval.shape
     if name in ("reduce_and", "reduce_or"):
         number = x.astype(jnp.int32)
-        number = _masked(number, shape, axes, _identity(name, np.int32))
+        number = _mask(number, shape, axes, _identity(name, np.int32))
         extreme: Any = jnp.min if name == "reduce_and" else jnp.max
         return extreme(number, axis=axes) != 0
     reduce: Any = {"reduce_sum": jnp.sum, "reduce_max": jnp.max, "reduce_min": jnp.min}[name]
-    return reduce(_masked(x, shape, axes, _identity(name, x.dtype)), axis=axes).astype(x.dtype)
+    return reduce(_mask(x, shape, axes, _identity(name, x.dtype)), axis=axes).astype(x.dtype)
 
 
 def _argreduce(eqn, width: int, x: Array) -> Array:
     """Return the first place of the extreme, as a least index: all kernels have that."""
     name, (axis,) = eqn.primitive.name, eqn.params["axes"]
     shape, dtype = eqn.invars[0].aval.shape, eqn.params["index_dtype"]
-    x = _masked(x, shape, (axis,), _identity(name, x.dtype))
+    x = _mask(x, shape, (axis,), _identity(name, x.dtype))
     extreme = (jnp.min if name == "argmin" else jnp.max)(x, axis=axis, keepdims=True)
     last = jnp.full(x.shape, shape[axis] - 1, jnp.int32)
     places = jnp.where(x == jnp.broadcast_to(extreme, x.shape), _place(x, axis), last)
@@ -160,21 +160,21 @@ def _pad(eqn, width: int, x: Array, filling: Array) -> Array:
     return x
 
 
-def _concatenate(eqn, width: int, *pieces: Array) -> Array:
-    return _joined(eqn, width, pieces, eqn.params["dimension"])
+def _concatenate(eqn, width: int, *operands: Array) -> Array:
+    return _join(eqn, width, operands, eqn.params["dimension"])
 
 
-def _stack(eqn, width: int, *pieces: Array) -> Array:
+def _stack(eqn, width: int, *operands: Array) -> Array:
     axis = eqn.params["axis"]
-    return _joined(eqn, width, [jnp.expand_dims(piece, axis) for piece in pieces], axis)
+    return _join(eqn, width, [jnp.expand_dims(x, axis) for x in operands], axis)
 
 
-def _joined(eqn, width: int, pieces: Sequence[Array], axis: int) -> Array:
-    """Put pieces of one row each side by side."""
+def _join(eqn, width: int, operands: Sequence[Array], axis: int) -> Array:
+    """Put operands of one row each side by side."""
     target = (*padded_shape(eqn.outvars[0].aval.shape), width)
-    joined = jnp.broadcast_to(pieces[0], target)
-    for place, piece in enumerate(pieces[1:], 1):
-        joined = jnp.where(_place(joined, axis) == place, jnp.broadcast_to(piece, target), joined)
+    joined = jnp.broadcast_to(operands[0], target)
+    for place, row in enumerate(operands[1:], 1):
+        joined = jnp.where(_place(joined, axis) == place, jnp.broadcast_to(row, target), joined)
     return joined
 
 
