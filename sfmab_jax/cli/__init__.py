@@ -7,8 +7,9 @@
     bench                the race behind `sfmab bench` and `python -m benchmarks`
     compilation_cache    compiled programs kept from run to run
 
-The console script calls `main`; each command imports what it needs when it runs, so that help and
-usage errors are quick.
+The console script calls `main` through `sfmab.py` beside the package, which answers Ctrl-C while
+the package is imported. Each command imports what it needs when it runs, so that help and usage
+errors are quick.
 """
 
 from sfmab_jax.cli.main import app, main

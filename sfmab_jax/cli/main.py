@@ -177,6 +177,15 @@ def _say(message: str) -> None:
         print(f"sfmab: {' '.join(message.split())}", file=sys.stderr)
 
 
+def _interrupt_main_thread() -> None:
+    """Send Ctrl-C to the main thread, so that it does not go on sleeping or waiting."""
+    main_thread = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main_thread is not None:
+        signal.pthread_kill(main_thread, signal.SIGINT)
+    else:
+        signal.raise_signal(signal.SIGINT)
+
+
 @contextmanager
 def _one_interrupt() -> Iterator[None]:
     """Let the first Ctrl-C interrupt; then nothing does, so that all is kept, or one that insists.
@@ -201,7 +210,7 @@ def _one_interrupt() -> Iterator[None]:
         one, or in a `__del__`: interrupt once more, a moment after it."""
         if issubclass(ignored.exc_type, KeyboardInterrupt):
             pressed.clear()
-            threading.Timer(_MOMENT, signal.raise_signal, [signal.SIGINT]).start()
+            threading.Timer(_MOMENT, _interrupt_main_thread).start()
         else:
             report_ignored(ignored)
 

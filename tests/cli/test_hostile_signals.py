@@ -118,6 +118,29 @@ def wait():
 
 main(["wait"])
 """
+    began = time.monotonic()
     code, errors = interrupt(script, tmp_path, after=0.5, times=3)
+    assert code == 130
+    assert errors == "sfmab: stopped\n"
+    assert time.monotonic() - began < 60  # the second sleep was interrupted
+
+
+def test_while_the_package_is_imported(tmp_path):
+    script = """
+import sys
+import time
+
+class SlowImports:
+    def find_spec(self, name, path, target=None):
+        if name == "jax":
+            print("begun", flush=True)
+            time.sleep(100)
+
+sys.meta_path.insert(0, SlowImports())
+from sfmab import main
+
+main()
+"""
+    code, errors = interrupt(script, tmp_path, times=3, pause=0.0)
     assert code == 130
     assert errors == "sfmab: stopped\n"

@@ -16,7 +16,7 @@ PACKAGE = {
     path.relative_to(ROOT).as_posix()
     for path in (ROOT / "sfmab_jax").rglob("*")
     if path.suffix in (".py", ".toml") or path.name == "py.typed"
-}
+} | {"sfmab.py"}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(built):
     assert {name for name in names if not name.startswith(info)} == PACKAGE
     assert f"{info}/licenses/LICENSE" in names
     assert metadata["Version"] == sf.__version__
-    assert "sfmab = sfmab_jax.cli:main" in entry_points
+    assert "sfmab = sfmab:main" in entry_points
 
 
 def test_the_source_distribution_can_be_tested(built):

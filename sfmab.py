@@ -1,0 +1,24 @@
+"""The command `sfmab`, which answers Ctrl-C with one line from its first moment on.
+
+It stands beside the package, as importing anything from there imports JAX, for about a second.
+"""
+
+import os
+import signal
+from types import FrameType
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run `sfmab_jax.cli.main`; Ctrl-C while that is imported ends at once."""
+    signal.signal(signal.SIGINT, _stop)
+    from sfmab_jax.cli import main as run_command
+
+    run_command()
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """End without an exception, for which an import has no one to catch it."""
+    os.write(2, b"sfmab: stopped\n")
+    os._exit(130)
