@@ -31,6 +31,10 @@ _DISK_SPEED = 2e8
 _FILE_SECONDS = 0.01
 _FILE_BYTES = 4000
 _NORMS = 6  # arrays of norms in a block
+# A program as JAX holds it in memory. The engine keeps those of 40 cells: one that plays, one that
+# makes losses.
+_PROGRAM_BYTES = 12e6
+_MOST_PROGRAMS = 80
 
 
 class Machine(NamedTuple):
@@ -78,9 +82,11 @@ def this_machine() -> Machine:
 def cost_of(cells: Sequence[Cell], num_seeds: int, machine: Machine) -> Cost:
     """Return what cells will cost: counts are exact, times are work divided by speed."""
     blocks = [block for cell in cells for block in cut_into_blocks(cell, num_seeds)]
-    seconds = [_device_seconds(share, machine) for share in share_out(blocks, machine.devices)]
-    computing, compiling = max(seconds, key=sum)  # of the device that ends last
-    mean = sum(computing for computing, _ in seconds) / machine.devices
+    loads = [_load(share, machine) for share in share_out(blocks, machine.devices)]
+    # Of the device that ends last.
+    computing, num_programs = max(loads, key=lambda load: load[0] + machine.compilation * load[1])
+    compiling = machine.compilation * num_programs
+    mean = sum(computing for computing, _ in loads) / machine.devices
     # Blocks, a description of each cell, the manifest and the lock.
     num_files = len(blocks) + len(cells) + 2
     disk = sum(map(_disk, blocks))
@@ -97,7 +103,8 @@ def cost_of(cells: Sequence[Cell], num_seeds: int, machine: Machine) -> Cost:
         compiling=compiling,
         writing=writing,
         device_memory=_device_memory(largest, machine),
-        host_memory=3 * max(map(_disk, blocks)),
+        host_memory=3 * max(map(_disk, blocks))
+        + _PROGRAM_BYTES * min(num_programs, _MOST_PROGRAMS),
         num_files=num_files,
         disk=disk,
         bottleneck="",
@@ -127,15 +134,15 @@ def _describe_waiting(cost: Cost, machine: Machine) -> str:
     return "uneven blocks: some devices wait for the last; fewer devices, or more seeds"
 
 
-def _device_seconds(share: Iterable[Block], machine: Machine) -> tuple[float, float]:
-    """Return the seconds of computing and of compiling for the blocks of one device."""
+def _load(share: Iterable[Block], machine: Machine) -> tuple[float, int]:
+    """Return the seconds of computing and the number of programs for the blocks of one device."""
     seconds, programs = 0.0, set()
     for block in share:
         filled = machine.vectors * -(-block.num_calls // machine.vectors) / block.num_calls
         speed = machine.speeds.get(block.cell.strategy_name, machine.speed)
         seconds += block.work * filled / speed + machine.overhead
         programs |= _programs(block.cell)
-    return seconds, machine.compilation * len(programs)
+    return seconds, len(programs)
 
 
 def _programs(cell: Cell) -> set[tuple]:

@@ -10,12 +10,13 @@ from tiers import some_in_default
 
 from sfmab_jax.base import with_static_functions
 from sfmab_jax.cli.main import main
+from sfmab_jax.engine.lanes import compile_cpu
 from sfmab_jax.engine.rounds import begin_group, play_chunk
 from sfmab_jax.study import calibration
 from sfmab_jax.study.blocks import call_work
 from sfmab_jax.study.cells import plan_cells
 from sfmab_jax.study.config import parse_study
-from sfmab_jax.study.cost import Cost, Machine, cost_of, this_machine
+from sfmab_jax.study.cost import _MOST_PROGRAMS, Cost, Machine, cost_of, this_machine
 from sfmab_jax.study.runner import run_study
 
 # 1,000 cells of 10,000 seeds and 100,000 rounds: 10^9 seed-rounds each.
@@ -53,6 +54,15 @@ def planned(text: str, machine: Machine) -> Cost:
 @pytest.fixture(scope="module")
 def large() -> Cost:
     return planned(LARGE, GPUS)
+
+
+@pytest.mark.parametrize(("num_shapes", "num_programs"), [(1, 2), (30, 60), (200, 80)])
+def test_programs_count_as_memory(num_shapes, num_programs):
+    """Each takes 12 MB; of many, the engine keeps those of 40 cells."""
+    text = f"arms = {[*range(2, 2 + num_shapes)]}\n[strategies.exp3]\n[losses.uniform]"
+    memory = planned(text, GPUS._replace(devices=1)).host_memory
+    assert 12e6 * num_programs < memory < 12e6 * num_programs + 5e6
+    assert _MOST_PROGRAMS == 2 * compile_cpu._MOST_PROGRAMS
 
 
 def test_a_thousand_cells_on_64_devices_add_up(large):
