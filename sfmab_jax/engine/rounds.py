@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from sfmab_jax.base import Bandit, BanditState, Round
-from sfmab_jax.engine.lanes import OverGames, make_once, over_lanes
+from sfmab_jax.engine.lanes import OverGames, keep_alike, over_lanes
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.numerics.arms import arm_sum, pick
 from sfmab_jax.numerics.double_word import Sum, add, start_sum
@@ -143,9 +143,9 @@ def play_chunk(
         if batching == "lanes":
             # Round and losses, read from the window once: a loop that looks them up for itself
             # is not vectorised.
-            (round_,) = make_once(round_)
+            (round_,) = keep_alike(round_)
             if losses.ndim == 1:
-                (losses,) = make_once(losses)
+                (losses,) = keep_alike(losses)
         mapped, parts = over_games(batching, exact), (bandit, record, observer)
         now = (round_, losses, row, is_checkpoint)
         return _play_round_of_group(mapped, parts, game_keys, group, *now), None

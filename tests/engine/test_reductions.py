@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from sfmab_jax.engine.lanes.jaxpr import tape_of
-from sfmab_jax.engine.lanes.reductions import make_once
+from sfmab_jax.engine.lanes.reductions import keep_alike
 from sfmab_jax.engine.lanes.transform import over_lanes
 from sfmab_jax.numerics.arms import pick
 from sfmab_jax.numerics.hints import keep
@@ -102,7 +102,7 @@ def test_made_together_is_what_it_was(dtype):
     values = [np.array([0, 1, 2, 3, 4], dtype), np.array([7, 0, 5, 1, 9], dtype)] * 3
     if np.issubdtype(dtype, np.floating):
         values[0] = np.array([-0.0, np.inf, -np.inf, np.nan, np.finfo(dtype).max], dtype)
-    for one, other in zip(jax.jit(make_once)(*values), values, strict=True):
+    for one, other in zip(jax.jit(keep_alike)(*values), values, strict=True):
         assert one.dtype == dtype
         np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(np.signbit(one), np.signbit(other))

@@ -15,7 +15,7 @@ always mapped exactly.
 """
 
 from sfmab_jax.engine.lanes.compile_cpu import compile_loop
-from sfmab_jax.engine.lanes.reductions import make_once
+from sfmab_jax.engine.lanes.reductions import keep_alike
 from sfmab_jax.engine.lanes.transform import OverGames, over_lanes
 
-__all__ = ["OverGames", "compile_loop", "make_once", "over_lanes"]
+__all__ = ["OverGames", "compile_loop", "keep_alike", "over_lanes"]

@@ -4,9 +4,9 @@ What `jax.make_jaxpr` gives is a tree of calls; the batching transform and the k
 in which equal operations are done once.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +15,14 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.extend.core import Literal as JaxLiteral
 
 __all__ = [
+    "Laned",
     "Literal",
     "Operation",
     "Tape",
     "bind_of",
     "held_jaxprs",
     "parts_of_scan",
+    "parts_of_while",
     "tape_of",
     "tape_of_jaxpr",
     "variables",
@@ -34,9 +36,15 @@ _CALLS = {
     "jit": "jaxpr",
     "pjit": "jaxpr",
 }
-
-
 _FUNCTIONS = (ClosedJaxpr, Jaxpr)
+T = TypeVar("T")
+
+
+class Laned(NamedTuple):
+    """A value, and whether its last axis is the lanes; without them it is the same in all."""
+
+    value: Any
+    in_lanes: bool
 
 
 class Literal(NamedTuple):
@@ -137,8 +145,8 @@ def bind_of(eqn) -> Callable[..., Any]:
     return partial(eqn.primitive.bind, *functions, **params)
 
 
-def parts_of_scan(eqn) -> tuple[int, int]:
-    """Return how many operands of a scan are constants and how many are carried, in that order.
+def parts_of_scan(eqn, operands: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
+    """Split the operands of a scan: constants, the carry, and what it runs over.
 
     By their shapes, as versions of JAX differ in how they say it: what a scan runs over and what
     it stacks has a leading axis more outside than inside.
@@ -150,7 +158,15 @@ def parts_of_scan(eqn) -> tuple[int, int]:
     num_unscanned = sum(
         var.aval.shape == aval.shape for var, aval in zip(eqn.invars, inside.in_avals)
     )
-    return num_unscanned - num_carry, num_carry
+    num_consts = num_unscanned - num_carry
+    return operands[:num_consts], operands[num_consts:num_unscanned], operands[num_unscanned:]
+
+
+def parts_of_while(eqn, operands: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
+    """Split the operands of a while loop: constants of its condition and its body, the carry."""
+    num_cond_consts = eqn.params["cond_nconsts"]
+    num_consts = num_cond_consts + eqn.params["body_nconsts"]
+    return operands[:num_cond_consts], operands[num_cond_consts:num_consts], operands[num_consts:]
 
 
 def variables(atoms: Iterable[Any]) -> set[Any]:

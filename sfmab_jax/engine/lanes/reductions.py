@@ -3,6 +3,9 @@
 XLA on CPU makes every reduction a loop of its own, which reads the arms anew and works out again
 what it shares with the others. A reduction of several operands is one loop: three sums in one take
 half the time of three.
+
+Values are kept along the same lines: `numerics.hints.keep` becomes `keep_values`, which hands those
+of one shape and size to `keep_alike`, and that at most three at a time to `_keep_few`, one loop.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,9 +17,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from sfmab_jax.engine.lanes.jaxpr import Laned
 from sfmab_jax.numerics.arms import block_factor
 
-__all__ = ["Reduction", "in_any_lane", "keep_values", "make_once", "reduce_together"]
+__all__ = ["Reduction", "in_any_lane", "keep_alike", "keep_values", "reduce_together"]
 
 _COMBINE = {"reduce_sum": lax.add, "reduce_max": lax.max, "reduce_min": lax.min}
 # XLA unrolls the loop over at most this many arms, and vectorises it over games only then.
@@ -29,19 +33,19 @@ class Reduction(NamedTuple):
     """A reduction that is due."""
 
     eqn: Any
-    operands: Sequence[tuple[Any, bool]]  # and whether each has lanes
+    operands: Sequence[Laned]
     result: int  # the number of its result
     place: int  # among the operations
 
     @property
     def operand(self) -> Array:
         """[n, W]."""
-        return self.operands[0][0]
+        return self.operands[0].value
 
     @property
     def joins(self) -> bool:
         """Whether it reduces float vectors in lanes over their arms, as `_reduce` does."""
-        if self.eqn.primitive.name not in _COMBINE or not self.operands[0][1]:
+        if self.eqn.primitive.name not in _COMBINE or not self.operands[0].in_lanes:
             return False
         params, kind = self.eqn.params, (self.operand.ndim, self.operand.dtype.kind)
         over_arms = params["axes"] == (0,) and params.get("out_sharding") is None
@@ -50,37 +54,36 @@ class Reduction(NamedTuple):
 
 def reduce_together(reductions: Sequence[Reduction]) -> Iterator[tuple[int, Array]]:
     """Yield the number and the result [W] of each."""
-    alike: dict[Any, list[Reduction]] = {}
+    by_kind: dict[Any, list[Reduction]] = {}
     for reduction in reductions:
         kind = (reduction.operand.shape, reduction.operand.dtype)
-        alike.setdefault(kind, []).append(reduction)
-    for group in alike.values():
-        for part in _neighbours(group):
+        by_kind.setdefault(kind, []).append(reduction)
+    for alike in by_kind.values():
+        for part in _neighbours(alike):
             names = tuple(one.eqn.primitive.name for one in part)
             results = _reduce(names, *(one.operand for one in part))
             yield from zip((one.result for one in part), results, strict=True)
 
 
-def make_once(*values: Array) -> list[Array]:
+def keep_alike(*values: Array) -> list[Array]:
     """Return values of one shape and size, computed in one loop and stored.
 
     XLA on CPU repeats cheap operations for every use of their result, but never a reduction. So the
     bits of each value are OR-ed with zeros along a new axis of length 2, which changes none.
     """
-    stored: list[Array] = []
+    kept: list[Array] = []
     for first in range(0, len(values), _MOST_TOGETHER):
-        part = values[first : first + _MOST_TOGETHER]
-        stored += _store(*part)
-    return stored
+        kept += _keep_few(*values[first : first + _MOST_TOGETHER])
+    return kept
 
 
-def keep_values(operands: Sequence[Any], flags: Sequence[bool]) -> list[tuple[Any, bool]]:
+def keep_values(operands: Sequence[Laned]) -> list[Laned]:
     """Compute values of the games once and together; see `numerics.hints.keep`.
 
     Those of the shape and size of the first go in one loop, truth values of that shape as the bits
     of one more word.
     """
-    results = list(zip(operands, flags))
+    results = list(operands)
     words = [
         place
         for place, (x, in_lanes) in enumerate(results)
@@ -90,29 +93,32 @@ def keep_values(operands: Sequence[Any], flags: Sequence[bool]) -> list[tuple[An
     ]
     if not words:
         return results
-    first = operands[words[0]]
+    first = operands[words[0]].value
     kind = first.shape, first.dtype.itemsize
-    words = [k for k in words if (operands[k].shape, operands[k].dtype.itemsize) == kind]
+    words = [k for k in words if (results[k].value.shape, results[k].value.dtype.itemsize) == kind]
     truths = [
         k
         for k, (x, in_lanes) in enumerate(results)
         if in_lanes and x.dtype == jnp.bool_ and x.shape == first.shape
     ][:32]
-    values = [operands[k] for k in words]
+    values = [operands[k].value for k in words]
     if truths:
         integer = {4: jnp.uint32, 8: jnp.uint64}[kind[1]]
-        bits = [operands[k].astype(integer) << integer(n) for n, k in enumerate(truths)]
+        bits = [operands[k].value.astype(integer) << integer(n) for n, k in enumerate(truths)]
         values.append(sum(bits[1:], bits[0]))
-    made = make_once(*values)
-    for place, value in zip(words, made):
-        results[place] = (value, True)
+    kept = keep_alike(*values)
+    for place, value in zip(words, kept):
+        results[place] = Laned(value, True)
     for number, place in enumerate(truths):
-        results[place] = ((made[-1] & integer(1 << number)) != 0, True)
+        results[place] = Laned((kept[-1] & integer(1 << number)) != 0, True)
     return results
 
 
 def in_any_lane(truth: Any) -> Any:
-    """Whether it is true in any lane; halved first, as XLA reduces a vector one by one."""
+    """Whether it is true in any lane.
+
+    It is folded in half first, as XLA reduces a vector element by element.
+    """
     counts = truth.astype(jnp.int32)
     while counts.shape[0] > 16 and counts.shape[0] % 2 == 0:
         half = counts.shape[0] // 2
@@ -121,7 +127,7 @@ def in_any_lane(truth: Any) -> Any:
 
 
 @jax.custom_jvp
-def _store(*values: Array) -> list[Array]:
+def _keep_few(*values: Array) -> list[Array]:
     word = {4: jnp.uint32, 8: jnp.uint64}[values[0].dtype.itemsize]
     bits = [lax.bitcast_convert_type(x, word) for x in values]
     first = lax.broadcasted_iota(jnp.int32, (2, *values[0].shape), 0) == 0
@@ -130,27 +136,27 @@ def _store(*values: Array) -> list[Array]:
     def combine(left, right):
         return tuple(lax.bitwise_or(a, b) for a, b in zip(left, right, strict=True))
 
-    made = lax.reduce(tuple(rows), (word(0),) * len(rows), combine, (0,))
-    return [lax.bitcast_convert_type(x, old.dtype) for x, old in zip(made, values, strict=True)]
+    kept = lax.reduce(tuple(rows), (word(0),) * len(rows), combine, (0,))
+    return [lax.bitcast_convert_type(x, old.dtype) for x, old in zip(kept, values, strict=True)]
 
 
-@_store.defjvp
-def _store_jvp(primals, tangents):
-    return _store(*primals), list(tangents)
+@_keep_few.defjvp
+def _keep_few_jvp(primals, tangents):
+    return _keep_few(*primals), list(tangents)
 
 
-def _neighbours(group: list[Reduction]) -> list[list[Reduction]]:
-    """Cut a group into as few parts as possible, where the operations are furthest apart."""
+def _neighbours(alike: list[Reduction]) -> list[list[Reduction]]:
+    """Cut reductions into as few parts as possible, where the operations are furthest apart."""
     # best[k], of the first k: the number of parts, minus the gaps cut, and where the parts begin.
     best: list[tuple[int, int, list[int]]] = [(0, 0, [])]
-    for end in range(1, len(group) + 1):
+    for end in range(1, len(alike) + 1):
         cuts = []
         for start in range(max(0, end - _MOST_TOGETHER), end):
             parts, gaps, starts = best[start]
-            gap = group[start].place - group[start - 1].place if start else 0
+            gap = alike[start].place - alike[start - 1].place if start else 0
             cuts.append((parts + 1, gaps - gap, [*starts, start]))
         best.append(min(cuts))
-    return [group[start:end] for start, end in pairwise([*best[-1][2], len(group)])]
+    return [alike[start:end] for start, end in pairwise([*best[-1][2], len(alike)])]
 
 
 def _reduce(names: tuple[str, ...], *operands: Array) -> Sequence[Array]:

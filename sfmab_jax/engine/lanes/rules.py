@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from sfmab_jax.engine.lanes.jaxpr import bind_of
+from sfmab_jax.engine.lanes.jaxpr import Laned, bind_of
 
 __all__ = ["ELEMENTWISE", "KNOWN", "REDUCTIONS", "apply_operation", "choose", "spread"]
 
@@ -53,7 +53,7 @@ _MAPPED = frozenset(
 KNOWN = ELEMENTWISE | REDUCTIONS | _MAPPED | frozenset(_MOVES)
 
 
-def apply_operation(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
+def apply_operation(eqn, operands, flags, width: int) -> list[Laned]:
     """Do one operation with the lanes last.
 
     Args:
@@ -61,14 +61,11 @@ def apply_operation(eqn, operands, flags, width: int) -> list[tuple[Any, bool]]:
       operands: its values, [*shape, width] or without lanes.
       flags: whether each has lanes.
       width: the number of lanes.
-
-    Returns:
-      Its results, each with whether it has lanes.
     """
     in_lanes = any(flags)
     result = _with_lanes(eqn, operands, flags, width) if in_lanes else bind_of(eqn)(*operands)
     results = result if eqn.primitive.multiple_results else [result]
-    return [(value, in_lanes) for value in results]
+    return [Laned(value, in_lanes) for value in results]
 
 
 def _with_lanes(eqn, operands, flags, width: int) -> Any:

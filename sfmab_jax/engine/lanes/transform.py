@@ -26,7 +26,7 @@ How it is tested: random functions over all known operations, shapes and dtypes 
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -37,11 +37,13 @@ from jax.extend.core import ClosedJaxpr
 
 from sfmab_jax.engine.lanes.branches import CONTROL, needed_by_branches_only
 from sfmab_jax.engine.lanes.jaxpr import (
+    Laned,
     Literal,
     Operation,
     Tape,
     held_jaxprs,
     parts_of_scan,
+    parts_of_while,
     tape_of_jaxpr,
     variables,
 )
@@ -51,7 +53,6 @@ from sfmab_jax.engine.lanes.rules import KNOWN, apply_operation, choose, spread
 __all__ = ["OverGames", "over_lanes"]
 
 OverGames = Callable[[Callable[..., Any]], Callable[..., Any]]
-Laned = tuple[Any, bool]  # a value, and whether it has a lane axis
 # Compute an operand of a branch again inside a nested branch, in a chain of at most so many
 # operations.
 Recompute = Callable[[int], Laned]
@@ -104,12 +105,8 @@ def over_lanes(function: Callable[..., Any], exact: bool = True) -> Callable[...
         if unknown is not None:
             _warn_once(unknown)
             return jax.vmap(function, in_axes=-1, out_axes=-1)(*args)
-        outputs = _replay(closed, leaves, [True] * len(leaves), _Lanes(width, exact))
-        laned = [
-            value if in_lanes else spread(value, False, jnp.shape(value), width)
-            for value, in_lanes in outputs
-        ]
-        return jax.tree.unflatten(jax.tree.structure(shapes), laned)
+        outputs = _replay(closed, _all_laned(leaves), _Lanes(width, exact))
+        return jax.tree.unflatten(jax.tree.structure(shapes), _spread_all(outputs, width))
 
     return mapped
 
@@ -143,12 +140,20 @@ def _warn_once(operation: str) -> None:
         )
 
 
+def _all_laned(values: Iterable[Any]) -> list[Laned]:
+    return [Laned(value, True) for value in values]
+
+
+def _spread_all(laned: Iterable[Laned], width: int) -> list[Any]:
+    """Return values with lanes, those that have none spread out."""
+    return [x if in_lanes else spread(x, False, jnp.shape(x), width) for x, in_lanes in laned]
+
+
 def _replay(
     closed: ClosedJaxpr,
-    values: Sequence[Any],
-    in_lanes: Sequence[bool],
+    arguments: Sequence[Laned],
     lanes: _Lanes,
-    recomputed: Sequence[Recompute] | None = None,
+    recompute: Sequence[Recompute] | None = None,
 ) -> list[Laned]:
     """Run the operations of a traced function, each value with or without a lane axis.
 
@@ -156,21 +161,18 @@ def _replay(
 
     Args:
       closed: the function of one game.
-      values: its arguments.
-      in_lanes: whether each has lanes.
+      arguments: of the function.
       lanes: width and exactness.
-      recomputed: for a branch, how each argument is made again in a branch within it.
+      recompute: for a branch, how each argument is made again in a branch within it.
     """
     tape = tape_of_jaxpr(closed.jaxpr)
     num_consts = len(closed.consts)
-    inputs = [*((const, False) for const in closed.consts), *zip(values, in_lanes)]
+    inputs = [*(Laned(const, False) for const in closed.consts), *arguments]
     replay = _Replay(
         tape,
         dict(zip(tape.inputs, inputs, strict=True)),
         lanes,
-        None
-        if recomputed is None
-        else dict(zip(tape.inputs[num_consts:], recomputed, strict=True)),
+        None if recompute is None else dict(zip(tape.inputs[num_consts:], recompute, strict=True)),
     )
     waiting = [place for place in range(len(tape.operations)) if place not in replay.postponed]
     while waiting:
@@ -182,7 +184,7 @@ def _replay(
                 later.append(place)
                 continue
             if eqn.primitive.name == "cond":
-                replay.record(results, replay.choose_branch(place))
+                replay.record(results, replay.replay_cond(place))
                 continue
             laned = [replay.read(x) for x in operands]
             reduction = Reduction(eqn, laned, results[0], place) if results else None
@@ -191,7 +193,7 @@ def _replay(
             else:
                 replay.record(results, replay.apply(operation, laned))
         for result, value in reduce_together(reductions):
-            replay.record([result], [(value, True)])
+            replay.record([result], [Laned(value, True)])
         waiting = later
     return [replay.read(output) for output in tape.outputs]
 
@@ -204,15 +206,15 @@ class _Replay:
         tape: Tape,
         values: dict[int, Laned],
         lanes: _Lanes,
-        recomputed: dict[int, Recompute] | None,
+        recompute: dict[int, Recompute] | None,
     ):
         self._tape = tape
         self._values = values
         self._lanes = lanes
-        self._makers = {x: operation for operation in tape.operations for x in operation.results}
+        self._operation_of = {x: made for made in tape.operations for x in made.results}
         # Where operations are done that are done inside a branch: operation -> cond.
-        self.postponed = needed_by_branches_only(tape, is_branch=recomputed is not None)
-        self._recomputed = recomputed or {}
+        self.postponed = needed_by_branches_only(tape, is_branch=recompute is not None)
+        self._recompute = recompute or {}
         # Where a state is written back, entry by entry: see `rules.choose`.
         self._inputs = set(tape.inputs)
         self._outputs = {x for x in tape.outputs if isinstance(x, int)}
@@ -223,7 +225,7 @@ class _Replay:
     def read(self, x: int | Literal, inside: dict[int, Laned] | None = None) -> Laned:
         """Return a value, by preference one that was made inside a branch."""
         if isinstance(x, Literal):
-            return x.value, False
+            return Laned(x.value, False)
         return inside[x] if inside and x in inside else self._values[x]
 
     def is_ready(self, place: int) -> bool:
@@ -238,7 +240,7 @@ class _Replay:
         places = sorted(one for one, choice in self.postponed.items() if choice == place)
         return [self._tape.operations[one] for one in places]
 
-    def choose_branch(self, place: int) -> list[Laned]:
+    def replay_cond(self, place: int) -> list[Laned]:
         """Do a choice, with what only its branches need done inside them."""
         eqn, inputs, _ = self._tape.operations[place]
         postponed = self._postponed_for(place)
@@ -246,16 +248,19 @@ class _Replay:
         for operation in postponed:
             flag = any(in_lanes[x] for x in operation.operands if isinstance(x, int))
             in_lanes.update(dict.fromkeys(operation.results, flag))
-        flags = [isinstance(x, int) and in_lanes[x] for x in inputs[1:]]
 
-        def operands_of(branch: ClosedJaxpr) -> tuple[list[Any], list[Recompute]]:
+        def operands_of(branch: ClosedJaxpr) -> tuple[list[Laned], list[Recompute]]:
             used = variables(branch.jaxpr.outvars)
             used.update(*(variables(eqn.invars) for eqn in branch.jaxpr.eqns))
             pairs = zip(inputs[1:], branch.jaxpr.invars, strict=True)
             wanted = [x if var in used else Literal(None) for x, var in pairs]
-            return self._operands_inside_branch(wanted, postponed if branch.jaxpr.eqns else None)
+            values, recompute = self._operands_inside_branch(
+                wanted, postponed if branch.jaxpr.eqns else None
+            )
+            flags = (isinstance(x, int) and in_lanes[x] for x in inputs[1:])
+            return list(map(Laned, values, flags)), recompute
 
-        return _cond(eqn, self.read(inputs[0]), flags, operands_of, self._lanes)
+        return _cond(eqn, self.read(inputs[0]), operands_of, self._lanes)
 
     def _operands_inside_branch(
         self, wanted: Sequence[int | Literal], postponed: Sequence[Operation] | None
@@ -285,9 +290,9 @@ class _Replay:
                 due.append(operation)
         inside: dict[int, Laned] = {}
 
-        def value(x: int | Literal, depth: int) -> Laned:
+        def value(x: int | Literal, steps_left: int) -> Laned:
             made_here = isinstance(x, int) and x in inside
-            return self.read(x, inside) if made_here else self._recompute_if_cheap(x, depth)
+            return self.read(x, inside) if made_here else self._recompute_if_cheap(x, steps_left)
 
         for operation in reversed(due):
             # A postponed operation is one of the steps that a value may take.
@@ -299,25 +304,30 @@ class _Replay:
         return values, [partial(self._recompute_if_cheap, x, inside=inside) for x in wanted]
 
     def _recompute_if_cheap(
-        self, x: int | Literal, depth: int, inside: dict[int, Laned] | None = None
+        self, x: int | Literal, steps_left: int, inside: dict[int, Laned] | None = None
     ) -> Laned:
-        """Return a value; a cheap vector over the arms is computed again, in ``depth`` steps."""
-        value, in_lanes = self.read(x, inside)
-        if isinstance(x, Literal) or not (in_lanes and value.ndim > 1 and depth):
-            return value, in_lanes
-        if x in self._recomputed:
-            return self._recomputed[x](depth)
-        operation = self._makers.get(x)
+        """Return a value.
+
+        A vector over the arms that at most ``steps_left`` cheap operations make is computed again.
+        """
+        laned = self.read(x, inside)
+        if isinstance(x, Literal) or not (laned.in_lanes and laned.value.ndim > 1 and steps_left):
+            return laned
+        if x in self._recompute:
+            return self._recompute[x](steps_left)
+        operation = self._operation_of.get(x)
         if operation is None or operation.eqn.primitive.name not in _CHEAP:
-            return value, in_lanes
-        deeper = depth - (operation.eqn.primitive.name != "broadcast_in_dim")
-        laned = [self._recompute_if_cheap(one, deeper, inside) for one in operation.operands]
-        return self.apply(operation, laned)[0]
+            return laned
+        steps_left -= operation.eqn.primitive.name != "broadcast_in_dim"
+        operands = [self._recompute_if_cheap(one, steps_left, inside) for one in operation.operands]
+        return self.apply(operation, operands)[0]
 
     def apply(self, operation: Operation, laned: Sequence[Laned]) -> list[Laned]:
         """Do one operation, in the form that compiles best where it stands."""
         eqn, inputs, results = operation
         name = eqn.primitive.name
+        if name in _CONTROL_RULES:
+            return _CONTROL_RULES[name](eqn, laned, self._lanes)
         operands, flags = [x for x, _ in laned], [flag for _, flag in laned]
         if name == "eq" and any(flags):
             operands = self._arms_as_floats(inputs, operands)
@@ -327,9 +337,7 @@ class _Replay:
                 which, old, new = operands
                 shape = eqn.outvars[0].aval.shape
                 which = spread(which, True, shape, self._lanes.width)
-                return [(choose(which, new, old, self._lanes.exact), True)]
-        if name in _CONTROL_RULES:
-            return _CONTROL_RULES[name](eqn, operands, flags, self._lanes)
+                return [Laned(choose(which, new, old, self._lanes.exact), True)]
         return apply_operation(eqn, operands, flags, self._lanes.width)
 
     def _arms_as_floats(self, inputs, operands: list[Any]) -> list[Any]:
@@ -339,10 +347,10 @@ class _Replay:
         index. An integer that float32 would round is larger than n, and stays so.
         """
         for place, x in enumerate(inputs):
-            maker = self._makers.get(x) if isinstance(x, int) else None
-            if maker is None or maker.eqn.primitive.name != "iota":
+            operation = self._operation_of.get(x) if isinstance(x, int) else None
+            if operation is None or operation.eqn.primitive.name != "iota":
                 continue
-            params = maker.eqn.params
+            params = operation.eqn.params
             other = operands[1 - place]
             if (
                 len(params["shape"]) == 1
@@ -356,74 +364,55 @@ class _Replay:
         return operands
 
 
-def _scan(eqn, operands, flags, lanes: _Lanes) -> list[Laned]:
+def _scan(eqn, operands: Sequence[Laned], lanes: _Lanes) -> list[Laned]:
     """A scan of one game, as one scan whose carry and inputs have lanes."""
-    width = lanes.width
-    shapes = [var.aval.shape for var in eqn.invars]
-    num_consts, num_carry = parts_of_scan(eqn)
-    consts, const_flags = operands[:num_consts], flags[:num_consts]
-    laned = [
-        spread(x, f, shape, width) for x, f, shape in zip(operands, flags, shapes, strict=True)
-    ][num_consts:]
+    consts, _, _ = parts_of_scan(eqn, operands)
+    _, start, inputs = parts_of_scan(eqn, _spread_operands(eqn, operands, lanes.width))
 
     def body(carry, inputs):
-        values = (*consts, *carry, *inputs)
-        in_lanes = (*const_flags, *([True] * (len(carry) + len(inputs))))
-        outputs = _replay(eqn.params["jaxpr"], values, in_lanes, lanes)
-        outputs = [x if f else spread(x, f, jnp.shape(x), width) for x, f in outputs]
-        return outputs[:num_carry], outputs[num_carry:]
+        arguments = [*consts, *_all_laned((*carry, *inputs))]
+        outputs = _spread_all(_replay(eqn.params["jaxpr"], arguments, lanes), lanes.width)
+        return outputs[: len(start)], outputs[len(start) :]
 
-    names = ("length", "reverse", "unroll")
-    carry, stacked = lax.scan(
-        body,
-        laned[:num_carry],
-        laned[num_carry:],
-        **{name: eqn.params[name] for name in names},
-    )
-    return [(value, True) for value in (*carry, *stacked)]
+    how = {name: eqn.params[name] for name in ("length", "reverse", "unroll")}
+    carry, stacked = lax.scan(body, start, inputs, **how)
+    return _all_laned((*carry, *stacked))
 
 
-def _while(eqn, operands, flags, lanes: _Lanes) -> list[Laned]:
+def _while(eqn, operands: Sequence[Laned], lanes: _Lanes) -> list[Laned]:
     """A while loop of one game, as one that runs until every lane is done; done lanes stay."""
     width = lanes.width
-    num_first = eqn.params["cond_nconsts"]
-    num_consts = num_first + eqn.params["body_nconsts"]
-    shapes = [var.aval.shape for var in eqn.invars]
-    laned = [
-        spread(x, f, shape, width) for x, f, shape in zip(operands, flags, shapes, strict=True)
-    ][num_consts:]
-    of_carry = [True] * len(laned)
+    cond_consts, body_consts, _ = parts_of_while(eqn, operands)
+    _, _, start = parts_of_while(eqn, _spread_operands(eqn, operands, width))
 
     def goes_on(carry):
-        values = (*operands[:num_first], *carry)
-        condition = eqn.params["cond_jaxpr"]
-        (answer, in_lanes), *_ = _replay(condition, values, (*flags[:num_first], *of_carry), lanes)
-        return spread(answer, in_lanes, (), width)
+        arguments = [*cond_consts, *_all_laned(carry)]
+        return spread(*_replay(eqn.params["cond_jaxpr"], arguments, lanes)[0], (), width)
 
     def body(carry):
-        values = (*operands[num_first:num_consts], *carry)
-        in_lanes = (*flags[num_first:num_consts], *of_carry)
-        after = _replay(eqn.params["body_jaxpr"], values, in_lanes, lanes)
+        after = _replay(eqn.params["body_jaxpr"], [*body_consts, *_all_laned(carry)], lanes)
         going = goes_on(carry)
         return [
             choose(
                 spread(going, True, old.shape[:-1], width),
-                spread(new, in_lanes, old.shape[:-1], width),
+                spread(*new, old.shape[:-1], width),
                 old,
                 lanes.exact,
             )
-            for (new, in_lanes), old in zip(after, carry, strict=True)
+            for new, old in zip(after, carry, strict=True)
         ]
 
-    carry = lax.while_loop(lambda carry: in_any_lane(goes_on(carry)), body, laned)
-    return [(value, True) for value in carry]
+    return _all_laned(lax.while_loop(lambda carry: in_any_lane(goes_on(carry)), body, start))
+
+
+def _spread_operands(eqn, operands: Sequence[Laned], width: int) -> list[Any]:
+    return [spread(*x, var.aval.shape, width) for x, var in zip(operands, eqn.invars, strict=True)]
 
 
 def _cond(
     eqn,
     laned_index: Laned,
-    flags: Sequence[bool],
-    operands_of: Callable[[ClosedJaxpr], tuple[list[Any], list[Recompute]]],
+    operands_of: Callable[[ClosedJaxpr], tuple[list[Laned], list[Recompute]]],
     lanes: _Lanes,
 ) -> list[Laned]:
     """A choice of one game, each branch run only if some lane takes it.
@@ -431,23 +420,22 @@ def _cond(
     Args:
       eqn: the equation.
       laned_index: which branch is taken.
-      flags: whether the other operands have lanes.
-      operands_of: gives their values inside a branch, None for those that it does not use, and
-        how each is made again.
+      operands_of: gives the other operands inside a branch, None for those that it does not use,
+        and how each is made again.
       lanes: width and exactness.
     """
     width = lanes.width
-    index, by_lane = laned_index
+    index, index_in_lanes = laned_index
     shapes = [var.aval.shape for var in eqn.outvars]
 
     def run(branch: ClosedJaxpr) -> list[Any]:
-        values, recomputed = operands_of(branch)
-        outputs = _replay(branch, values, flags, lanes, recomputed)
-        return [spread(x, f, shape, width) for (x, f), shape in zip(outputs, shapes)]
+        operands, recompute = operands_of(branch)
+        outputs = _replay(branch, operands, lanes, recompute)
+        return [spread(*x, shape, width) for x, shape in zip(outputs, shapes)]
 
     branches = [partial(run, branch) for branch in eqn.params["branches"]]
-    if not by_lane:
-        return [(value, True) for value in lax.switch(index, branches)]
+    if not index_in_lanes:
+        return _all_laned(lax.switch(index, branches))
     # A branch that computes nothing is taken by all lanes first.
     idle = [not branch.jaxpr.eqns for branch in eqn.params["branches"]]
     if any(idle):
@@ -459,20 +447,20 @@ def _cond(
             continue
         takes_it = index.astype(jnp.int32) == number
 
-        def merged(branch=branch, takes_it=takes_it, results=results):
+        def merge(branch=branch, takes_it=takes_it, results=results):
             return [
                 choose(spread(takes_it, True, shape, width), new, old, lanes.exact)
                 for new, old, shape in zip(branch(), results, shapes)
             ]
 
-        results = lax.cond(in_any_lane(takes_it), merged, partial(list, results))
-    return [(value, True) for value in results]
+        results = lax.cond(in_any_lane(takes_it), merge, partial(list, results))
+    return _all_laned(results)
 
 
 _CONTROL_RULES: dict[str, Callable[..., list[Laned]]] = {
-    "optimization_barrier": lambda eqn, operands, flags, lanes: keep_values(operands, flags),
+    "optimization_barrier": lambda eqn, operands, lanes: keep_values(operands),
     # Of one game's numbers, which are not spread out.
-    "reshard": lambda eqn, operands, flags, lanes: list(zip(operands, flags)),
+    "reshard": lambda eqn, operands, lanes: list(operands),
     "scan": _scan,
     "while": _while,
 }

@@ -20,7 +20,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 
 from sfmab_jax.base import Bandit, BanditState, with_static_functions
-from sfmab_jax.engine.lanes.jaxpr import Tape, tape_of
+from sfmab_jax.engine.lanes.jaxpr import Laned, Tape, tape_of
 from sfmab_jax.engine.layout import padded_shape
 from sfmab_jax.engine.pallas.arrays import (
     PackedNumber,
@@ -256,19 +256,20 @@ def _kernel(layout: _Layout, *refs) -> None:
     *carried_names, key_name, losses_name, round_name = tape.inputs
     types = [tape.types[x] for x in carried_names]
     width = key_ref.shape[-1]
-    shared: dict[int, tuple[Any, bool]] = {key_name: (key_ref[...], True)}
+    shared = {key_name: Laned(key_ref[...], True)}
     for number in layout.numbers:
         value = number_refs[number.array][number.place]
-        shared[number.variable] = (value != 0 if number.dtype == jnp.bool_ else value, False)
+        shared[number.variable] = Laned(value != 0 if number.dtype == jnp.bool_ else value, False)
     for x, ref in zip(layout.vectors, vector_refs, strict=True):
-        shared[x] = (load(ref, tape.types[x].shape, tape.types[x].dtype), True)
+        shared[x] = Laned(load(ref, tape.types[x].shape, tape.types[x].dtype), True)
     first_round, num_rounds = when_ref[0], when_ref[1]
 
     def one_round(index, carried):
         now = dict(shared)
-        now.update((x, (value, True)) for x, value in zip(carried_names, carried, strict=True))
-        now[losses_name] = (jnp.broadcast_to(losses_ref[index], (losses_ref.shape[1], width)), True)
-        now[round_name] = (jnp.full((width,), first_round + index, jnp.int32), True)
+        now.update((x, Laned(value, True)) for x, value in zip(carried_names, carried, strict=True))
+        losses = jnp.broadcast_to(losses_ref[index], (losses_ref.shape[1], width))
+        now[losses_name] = Laned(losses, True)
+        now[round_name] = Laned(jnp.full((width,), first_round + index, jnp.int32), True)
         outputs = run_tape(tape, now, width, layout.platform)
         place = rows_ref[index]
 
