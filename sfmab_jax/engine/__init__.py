@@ -2,33 +2,46 @@
 
 A run is a rectangle of games and rounds. It is cut like this:
 
-              rounds ------------------------------------------------>
-              |<------------ chunk ------------>|<---- chunk ----> ...
-              |<- window ->|<- window ->| ...
-    batch     +------------+------------+-------+-----------------
-      group   |  lane = game              one program plays a group
-              |  lane = game              from window to window, and
-              |  ...                      group after group
-      group   |  lane = game
-              |  ...
-    batch     +------------+------------+-------+-----------------
-      ...
+                    rounds ---------------------------------------------->
+                    |<----------- chunk ----------->|<---- chunk ----> ...
+                    |<- window ->|<- window ->| ...
+    batch [ group [ lane = game    one program plays a group
+          [       [ lane = game    from window to window, and
+          [       [ ...            group after group
+          [ group [ lane = game
+          [       [ ...
+    batch [ ...
 
     game    one loss sequence, one seed, one strategy, all rounds
-    lane    the place of a game in the last axis of every array
-    group   the games that are played side by side; what a game's bits may depend on
+    lane    a place in the last axis of every array: of one game, or in `measure` of one sequence
+    group   the games played side by side; always of one width, as code of another width may
+            round differently
     batch   the groups that share one stream of losses; one thread plays it
     chunk   the rounds that one call of the compiled program plays
     window  the rounds whose losses are handed to the lanes together
 
 A batch is played a few groups at a time: a *call* of the compiled program takes them, one after
 the other, through one chunk. A study cuts its own work into cells, blocks and spans, which are
-explained there. Two smaller units have one home each: a *piece*, 16 rounds of losses made together
-(`loss_stream`), and a *tile*, the lanes of a group that one kernel plays (`pallas`).
+explained there. Two smaller units have one home each: a *piece*, the rounds of losses that are made
+together, 16, or 1 with very many arms (`loss_stream`), and a *tile*, the lanes of a group that one
+kernel plays (`pallas`).
 
-One round goes: `loss_stream` (l_t) -> `rounds.play_round_of_game` (law, arm, feedback, estimate,
-update, by the parts of the strategy and `numerics`) -> `rounds` (sums, checkpoints). The update is
-`compose._update`; for Algorithm 1 it goes on to `full_information.ada_ftrl._update`. Around it:
+`rounds.play_round_of_game` plays a round. Line by line of Algorithm 1 (`strategies.scale_free`):
+
+    l_t                      loss_stream
+    p'_t = (1-g) p_t + g/n   compose._probabilities -> sampling.mixing
+    i_t ~ p'_t               numerics.threefry, numerics.draw
+    l~_t                     compose._update -> estimation.importance
+    gamma_t, the next g      compose._update -> sampling.mixing
+    M_t(eta_{t-1})           full_information.ada_ftrl -> numerics.stability
+                             -> potentials.log_barrier -> numerics.stability_power
+                             -> numerics.stability_series
+    eta_t                    full_information.ada_ftrl
+    p_{t+1}                  full_information.ftrl -> numerics.simplex
+                             -> potentials.log_barrier -> numerics.root_finding
+    sums, checkpoints        rounds
+
+Around it:
 
     layout       the sizes of all of the above
     run          compile, stream the losses, play a batch
