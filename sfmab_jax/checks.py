@@ -9,6 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 __all__ = [
+    "check_functions",
     "check_horizon",
     "check_integer",
     "check_number",
@@ -64,6 +65,13 @@ def check_probability(name: str, value: Any) -> None:
     check_number(name, value)
     if is_known(value) and not 0 <= value <= 1:
         raise ValueError(f"{name} is {value!r}; it lies between 0 and 1")
+
+
+def check_functions(**values: Any) -> None:
+    """Raise ValueError unless every value is a function."""
+    for name, value in values.items():
+        if not callable(value):
+            raise ValueError(f"{name} is {value!r}; give a function")
 
 
 def check_horizon(num_rounds: Any, least: int = 1) -> None:

@@ -8,7 +8,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import Estimation, as_partial, keep_state
-from sfmab_jax.checks import check_positive
+from sfmab_jax.checks import check_functions, check_positive
 from sfmab_jax.estimation.importance import on_arm
 from sfmab_jax.numerics.arms import pick
 
@@ -34,8 +34,10 @@ def gain_weighted(
       bonus: a function of the number of arms n that returns b; None means b = 0.
     """
     check_positive(scale=scale)
+    bonus = _no_bonus if bonus is None else bonus
+    check_functions(bonus=bonus)
     return Estimation(
-        init=Partial(_init, scale, as_partial(_no_bonus if bonus is None else bonus)),
+        init=Partial(_init, scale, as_partial(bonus)),
         estimate=Partial(_estimate),
         update=Partial(keep_state),
     )

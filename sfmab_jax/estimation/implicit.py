@@ -8,6 +8,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import Estimation, Round, as_partial
+from sfmab_jax.checks import check_functions
 from sfmab_jax.estimation.importance import on_arm
 from sfmab_jax.numerics.arms import pick
 
@@ -27,6 +28,7 @@ def implicit_exploration(bias: Callable[[Array, int], Array]) -> Estimation:
       bias: a function of the number of rounds played t - 1 = 0, 1, ... (a float []) and the number
         of arms n that returns g_t [].
     """
+    check_functions(bias=bias)
     return Estimation(
         init=Partial(_init),
         estimate=Partial(_estimate, as_partial(bias)),

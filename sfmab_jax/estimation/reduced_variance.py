@@ -8,7 +8,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import Estimation, Round, as_partial
-from sfmab_jax.checks import check_positive
+from sfmab_jax.checks import check_functions, check_positive
 from sfmab_jax.estimation.importance import on_arm
 from sfmab_jax.numerics.arms import pick
 
@@ -34,6 +34,7 @@ def reduced_variance(
         number of arms n that returns h_t []; eta_t^2 in the paper.
       scale: G, for losses in [0, G].
     """
+    check_functions(threshold=threshold)
     check_positive(scale=scale)
     return Estimation(
         init=Partial(_init, scale),

@@ -8,6 +8,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import Estimation, Round, as_partial
+from sfmab_jax.checks import check_functions
 from sfmab_jax.estimation.importance import on_arm
 from sfmab_jax.numerics.arms import pick
 
@@ -29,6 +30,7 @@ def skipping(limit: Callable[[Array, Array], Array]) -> Estimation:
       limit: a function of the round t = 1, 2, ... (a float []) and the arm's probability p'_t(i)
         [] that returns r_t(i) [] in units of loss.
     """
+    check_functions(limit=limit)
     return Estimation(
         init=Partial(_init), estimate=Partial(_estimate, as_partial(limit)), update=Partial(_update)
     )

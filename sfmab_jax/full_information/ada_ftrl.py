@@ -8,7 +8,7 @@ from jax import Array, lax
 from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round, as_partial
-from sfmab_jax.checks import check_number, is_known
+from sfmab_jax.checks import check_functions, check_number, is_known
 from sfmab_jax.full_information.ftrl import add_round, follow
 from sfmab_jax.numerics.arms import arm_sum, pick
 from sfmab_jax.numerics.double_word import Sum, add, start_sum
@@ -66,6 +66,7 @@ def ada_ftrl(
         finite = not isinstance(beta, Array) and beta > 0
         gap = Partial(_finite_rate_gap if finite else _any_rate_gap, potential)
     else:
+        check_functions(gap=gap)
         gap = Partial(_gap_alone, as_partial(gap))
     return FullInformation(
         init=Partial(_init, alpha, beta), update=Partial(_update, potential, alpha, gap)

@@ -54,6 +54,8 @@ def barrier_descent(
     check_number("correction", correction)
     if num_rounds is not None:
         check_horizon(num_rounds, least=2)
+    if not isinstance(optimistic, bool):
+        raise ValueError(f"optimistic is {optimistic!r}; choose True or False")
     predict = Partial(update_predictions) if optimistic else Partial(_keep_predictions)
     grow = Partial(_keep_rates) if num_rounds is None else Partial(_grow_rates, num_rounds)
     return FullInformation(

@@ -8,7 +8,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round, as_partial
-from sfmab_jax.checks import check_positive
+from sfmab_jax.checks import check_functions, check_positive
 from sfmab_jax.numerics.arms import add_at
 from sfmab_jax.numerics.double_word import Sum, add, start_sum
 from sfmab_jax.numerics.simplex import distribution_of_gaps
@@ -52,6 +52,7 @@ def ftrl_by_arms(
 ) -> FullInformation:
     """`ftrl` with eta_t = learning_rate(t, n), a schedule that also knows the number of arms n."""
     check_potential(potential)
+    check_functions(learning_rate=learning_rate)
     schedule = as_partial(learning_rate)
     return FullInformation(
         init=Partial(_init, schedule), update=Partial(_update, potential, schedule)

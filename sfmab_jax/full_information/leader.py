@@ -8,6 +8,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import FullInformation, Round, as_partial
+from sfmab_jax.checks import check_functions
 from sfmab_jax.full_information.ftrl import gaps_to_leader
 from sfmab_jax.numerics.arms import is_arm
 from sfmab_jax.numerics.double_word import Sum, add, start_sum
@@ -46,6 +47,7 @@ def lowest_index(bonus: Callable[[Array, Array], Array]) -> FullInformation:
       bonus: a function of the number of rounds played t (a float []) and of each arm's plays N_t
         (floats [n]) that returns [n] in units of loss.
     """
+    check_functions(bonus=bonus)
     return FullInformation(
         init=Partial(_index_init), update=Partial(_index_update, as_partial(bonus))
     )

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.checks import check_integer, check_number, check_positive
+from sfmab_jax.checks import check_functions, check_integer, check_number, check_positive
 from sfmab_jax.losses.sequence import (
     MOST_ROUNDS,
     LossSequence,
@@ -96,6 +96,7 @@ def enveloped(
     >>> enveloped(uniform(), lambda t: jnp.sqrt(t), peak=100.0).magnitude
     120.0
     """
+    check_functions(envelope=envelope)
     check_positive(peak=peak)
     base = _generated(losses)
     factor = Partial(envelope, **in_float32(parameters))
@@ -210,7 +211,11 @@ def _as_floats(numbers: Any) -> np.ndarray:
 
 
 def _with_same_arms(losses: Sequence[Any]) -> list[LossSequence]:
-    bases = [_generated(part) for part in losses]
+    try:
+        parts = list(losses)
+    except TypeError:
+        raise ValueError(f"losses are {losses!r}; give a list of sequences") from None
+    bases = [_generated(part) for part in parts]
     if not bases:
         raise ValueError("losses is empty; give at least one sequence")
     if len({base.num_arms for base in bases}) > 1:

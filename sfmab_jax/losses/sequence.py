@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.checks import check_integer, check_number, check_positive
+from sfmab_jax.checks import check_functions, check_integer, check_number, check_positive
 from sfmab_jax.numerics.threefry import pinned_generator, root_key
 
 __all__ = [
@@ -115,6 +115,7 @@ def from_function(
     >>> result.regret.shape
     (1, 4, 64)
     """
+    check_functions(loss=loss, **{} if mean is None else {"mean": mean})
     _check_family(num_arms, magnitude)
     parameters = in_float32(parameters)
     return LossSequence(
@@ -153,6 +154,7 @@ def from_recurrence(
     >>> from_recurrence(lambda key: jnp.zeros(3, jnp.float32), step, num_arms=3).num_arms
     3
     """
+    check_functions(init=init, next_loss=next_loss, **{} if mean is None else {"mean": mean})
     _check_family(num_arms, magnitude)
     parameters = in_float32(parameters)
     return LossSequence(
@@ -226,6 +228,8 @@ def _check_shapes(losses: LossSequence) -> None:
     next_loss: Any = losses.next
     key = jax.eval_shape(root_key, 0)
     _, loss = jax.eval_shape(lambda key: next_loss(init(key), key, np.int32(1)), key)
+    if not isinstance(loss, jax.ShapeDtypeStruct):
+        raise ValueError(f"{losses.name} returns {loss!r}; return the losses of the arms, an array")
     if loss.shape != (losses.num_arms,):
         raise ValueError(
             f"{losses.name} returns losses of shape {list(loss.shape)}; num_arms is "

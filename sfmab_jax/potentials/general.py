@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
+from sfmab_jax.checks import check_functions
 from sfmab_jax.numerics.potential import Potential
 from sfmab_jax.numerics.remainders import log_ratio, unit_quadrature
 from sfmab_jax.numerics.root_finding import newton_root
@@ -31,6 +32,7 @@ def potential(psi: Callable[[Array], Array], inverse: Callable[[Array], Array]) 
     >>> print(steep.derivative(jnp.float32(0.0)))
     2.0
     """
+    check_functions(psi=psi, inverse=inverse)
     psi, inverse = Partial(psi), Partial(inverse)
     incomplete = Potential(
         psi=psi,

@@ -25,6 +25,8 @@ def each_arm_first(then: Sampling) -> Sampling:
     Args:
       then: the other scheme; its state counts the first n rounds, too.
     """
+    if not isinstance(then, Sampling):
+        raise ValueError(f"then is {then!r}; give a sampling scheme, as sf.sampling.adaptive()")
     then = with_static_functions(then)
     return Sampling(
         init=Partial(_init, then),

@@ -12,7 +12,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import Round, Sampling, as_partial, keep_state
-from sfmab_jax.checks import check_probability
+from sfmab_jax.checks import check_functions, check_probability
 from sfmab_jax.numerics.arms import pick
 from sfmab_jax.numerics.double_word import Sum, add, start_sum
 
@@ -70,6 +70,7 @@ def scheduled(exploration: Callable[[Array, int], Array]) -> Sampling:
       exploration: a function of the number of rounds played t = 0, 1, ... (a float []) and the
         number of arms n; p'_{t+1} is mixed with gamma_t [].
     """
+    check_functions(exploration=exploration)
     schedule = as_partial(exploration)
     return Sampling(
         init=Partial(_scheduled_init, schedule),

@@ -8,6 +8,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.base import Sampling, as_partial, keep_state
+from sfmab_jax.checks import check_functions
 from sfmab_jax.numerics.arms import arm_sum
 
 __all__ = ["truncated"]
@@ -26,6 +27,7 @@ def truncated(threshold: Callable[[int], Array]) -> Sampling:
       threshold: a function of the number of arms n. Above 1/n it counts as 1/n, so that the
         likeliest arm is never lost.
     """
+    check_functions(threshold=threshold)
     return Sampling(
         init=Partial(_init, as_partial(threshold)),
         probabilities=Partial(_probabilities),

@@ -221,6 +221,61 @@ def test_the_value_and_the_fix_are_named(make, message):
         make()
 
 
+ENTROPY = sf.potentials.negative_entropy()
+# By the parameter that is a function.
+WITH_FUNCTIONS = [
+    ("exploration", lambda f: sf.sampling.scheduled(f)),
+    ("threshold", lambda f: sf.sampling.truncated(f)),
+    ("bonus", lambda f: sf.estimation.gain_weighted(bonus=f)),
+    ("bias", lambda f: sf.estimation.implicit_exploration(f)),
+    ("threshold", lambda f: sf.estimation.reduced_variance(f)),
+    ("limit", lambda f: sf.estimation.skipping(f)),
+    ("gap", lambda f: sf.full_information.ada_ftrl(ENTROPY, gap=f)),
+    ("learning_rate", lambda f: sf.full_information.ftrl_by_arms(ENTROPY, f)),
+    ("bonus", lambda f: sf.full_information.lowest_index(f)),
+    ("psi", lambda f: sf.potentials.potential(f, jnp.log)),
+    ("inverse", lambda f: sf.potentials.potential(jnp.exp, f)),
+    ("envelope", lambda f: sf.losses.enveloped(sf.losses.uniform(3), f)),
+    ("loss", lambda f: sf.losses.from_function(f, 3)),
+    ("mean", lambda f: sf.losses.from_function(lambda key, t: jnp.ones(3), 3, mean=f)),
+    ("init", lambda f: sf.losses.from_recurrence(f, lambda state, key, t: (state, t), 3)),
+    ("next_loss", lambda f: sf.losses.from_recurrence(lambda key: key, f, 3)),
+]
+
+
+@pytest.mark.parametrize(("name", "make"), WITH_FUNCTIONS)
+@pytest.mark.parametrize("value", [3, -0.5, float("nan"), "x", [], True, np.ones(3)], ids=repr)
+def test_functions_that_are_none(name, make, value):
+    with pytest.raises(ValueError, match=f"^{name} is {re.escape(repr(value))}; give a function$"):
+        make(value)
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", sf.sampling.adaptive, sf.estimation.skipping])
+def test_schemes_that_are_none(value):
+    with pytest.raises(ValueError, match=f"then is {re.escape(repr(value))}; give a sampling"):
+        sf.sampling.each_arm_first(value)
+
+
+@pytest.mark.parametrize("value", [None, 1, "yes", 0.5])
+def test_truth_values_that_are_none(value):
+    with pytest.raises(ValueError, match=f"optimistic is {value!r}; choose True or False"):
+        sf.full_information.barrier_descent(0.1, optimistic=value)
+
+
+@pytest.mark.parametrize("value", [None, 3, sf.losses.uniform])
+def test_lists_of_losses_that_are_none(value):
+    for make in (sf.losses.mixed, sf.losses.concatenated):
+        with pytest.raises(ValueError, match=f"losses are {re.escape(repr(value))}; give a list"):
+            make(value, [1])
+
+
+@pytest.mark.parametrize("loss", [None, (1.0, 2.0), {}])
+def test_a_function_that_returns_no_losses(loss):
+    losses = sf.losses.from_function(lambda key, t: loss, 2, name="mine")
+    with pytest.raises(ValueError, match=r"mine returns .*return the losses of the arms, an array"):
+        sf.simulate(sf.strategies.uniform(), losses, num_rounds=2)
+
+
 def test_traced_parameters_pass():
     """So that they can be differentiated and mapped over."""
 
