@@ -34,10 +34,10 @@ def gain_weighted(
       bonus: a function of the number of arms n that returns b; None means b = 0.
     """
     check_positive(scale=scale)
-    bonus = _no_bonus if bonus is None else bonus
-    check_functions(bonus=bonus)
+    if bonus is not None:
+        check_functions(bonus=bonus)
     return Estimation(
-        init=Partial(_init, scale, as_partial(bonus)),
+        init=Partial(_init, scale, as_partial(_no_bonus if bonus is None else bonus)),
         estimate=Partial(_estimate),
         update=Partial(keep_state),
     )

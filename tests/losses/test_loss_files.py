@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -196,3 +197,17 @@ def test_csv_whose_first_row_is_partly_numbers(tmp_path):
     path.write_text("1,x\n3,4\n")
     with pytest.raises(ValueError, match="has 'x' in row 1; give numbers only, or names"):
         sf.losses.from_file(path)
+
+
+def test_csv_written_in_every_way(tmp_path):
+    """Every encoding with every end of lines, kind of names, form of numbers and last line."""
+    path = tmp_path / "losses.csv"
+    rows = [[1.0, 2.5], [-3.0, 4.0], [5.0, 6.0]]
+    forms = ["{}", '"{}"', " {} ", "{:e}", "{:+}"]
+    names = ["", "a,b", '"a","b"', '"a,x",b', "caf\u00e9,b", "# a,b"]
+    ways = product(["utf-8", "utf-8-sig"], ["\n", "\r\n", "\r"], names, forms, [True, False])
+    for encoding, end, header, form, ended in ways:
+        lines = [header] * bool(header) + [",".join(map(form.format, row)) for row in rows]
+        path.write_bytes((end.join(lines) + end * ended).encode(encoding))
+        read = sf.losses.from_file(path).table[0]
+        np.testing.assert_array_equal(read, rows, err_msg=repr((encoding, end, header, form)))
