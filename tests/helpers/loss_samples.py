@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.tree_util import Partial
 from scipy import stats
 from tiers import some_in_default
 
@@ -14,30 +15,48 @@ FAMILIES = sf.losses.LOSSES
 ARCHETYPES = ("gaussian", "random_walk", "switching", "scale_regimes")
 each_family = pytest.mark.parametrize("name", FAMILIES)
 each_archetype = pytest.mark.parametrize("name", some_in_default(FAMILIES, ARCHETYPES))
-NUM_ROUNDS = 100_000
+NUM_ROUNDS = 30_000
 
 
 @jax.jit
-def draw(next_loss, state, key, rounds):
-    def step(state, t):
-        return next_loss(state, key, t)
+def _draw(init, next_loss, key, first_round, num_rounds):
+    """Losses in the first rows of [T, n]: one program, whatever the number of rounds."""
+    state = init(key)
+    loss = jax.eval_shape(next_loss, state, key, first_round)[1]
 
-    return jax.lax.scan(step, state, rounds)[1]
+    def step(t, carry):
+        state, losses = carry
+        state, loss = next_loss(state, key, first_round + t)
+        return state, losses.at[t].set(loss)
+
+    losses = jnp.zeros((NUM_ROUNDS, *loss.shape), loss.dtype)
+    return jax.lax.fori_loop(0, num_rounds, step, (state, losses))[1]
 
 
 @jax.jit
-def draw_means(mean, state, rounds):
-    return jax.lax.map(lambda t: mean(state, t), rounds)
+def _draw_means(init, mean, key):
+    state = init(key)
+    rounds = jnp.arange(1, NUM_ROUNDS + 1, dtype=jnp.int32)
+    return jax.vmap(lambda t: mean(state, t))(rounds)
 
 
-def rounds_to(num_rounds):
-    return jnp.arange(1, num_rounds + 1, dtype=jnp.int32)
+def _as_tree(function):
+    """A function that `jit` takes as an argument, with its numbers as leaves."""
+    return function if isinstance(function, Partial) else Partial(function)
 
 
-def rows(sequence, num_rounds=NUM_ROUNDS, seed=0):
-    """The first losses of a sequence, [T, n]."""
-    key = jax.random.key(seed)
-    return draw(sequence.next, sequence.init(key), key, rounds_to(num_rounds))
+def rows(sequence, num_rounds=NUM_ROUNDS, seed=0, first_round=1):
+    """The losses of a sequence, [T, n], from a round that it meets in its first state."""
+    parts = (_as_tree(sequence.init), _as_tree(sequence.next))
+    losses = _draw(*parts, jax.random.key(seed), np.int32(first_round), np.int32(num_rounds))
+    return np.asarray(losses)[:num_rounds]
+
+
+def means(sequence, num_rounds=NUM_ROUNDS, seed=0):
+    """The stated means of the first losses, [T, n]."""
+    parts = (_as_tree(sequence.init), _as_tree(sequence.mean))
+    drawn = _draw_means(*parts, jax.random.key(seed))
+    return np.asarray(drawn)[:num_rounds]
 
 
 def assert_mean(samples, wanted):

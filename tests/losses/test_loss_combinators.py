@@ -1,19 +1,15 @@
 """Loss sequences made from others, against the same operation on their rows."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from loss_samples import assert_mean, draw_means, rounds_to, rows
+from loss_samples import assert_mean, means, rows
+from simulated import UNIFORM
 
 import sfmab_jax as sf
 
 L = sf.losses
 BASE = L.gaussian(num_arms=3)
-
-
-def means(sequence, num_rounds, seed=0):
-    return draw_means(sequence.mean, sequence.init(jax.random.key(seed)), rounds_to(num_rounds))
 
 
 def test_scaled():
@@ -28,8 +24,8 @@ def test_scaled():
 def test_shifted(offset):
     made = L.shifted(BASE, offset)
     offset = np.float32(offset) * np.ones(3, np.float32)
-    np.testing.assert_allclose(rows(made, 50), np.asarray(rows(BASE, 50)) + offset, rtol=1e-6)
-    np.testing.assert_allclose(means(made, 5), np.asarray(means(BASE, 5)) + offset, rtol=1e-6)
+    np.testing.assert_allclose(rows(made, 50), rows(BASE, 50) + offset, rtol=1e-6)
+    np.testing.assert_allclose(means(made, 5), means(BASE, 5) + offset, rtol=1e-6)
     assert made.magnitude == BASE.magnitude + np.abs(offset).max()
 
 
@@ -44,8 +40,8 @@ def test_clipped():
 def test_enveloped():
     made = L.enveloped(BASE, lambda t, power: t**power, peak=50.0, power=2.0)
     t = np.arange(1, 51)[:, None]
-    np.testing.assert_allclose(rows(made, 50), t**2 * np.asarray(rows(BASE, 50)), rtol=1e-5)
-    np.testing.assert_allclose(means(made, 50), t**2 * np.asarray(means(BASE, 50)), rtol=1e-5)
+    np.testing.assert_allclose(rows(made, 50), t**2 * rows(BASE, 50), rtol=1e-5)
+    np.testing.assert_allclose(means(made, 50), t**2 * means(BASE, 50), rtol=1e-5)
     assert made.magnitude == 50 * BASE.magnitude
 
 
@@ -63,7 +59,7 @@ def test_permuted():
 
 def test_mixed():
     made = L.mixed([L.one_arm(num_arms=2, loss=1.0), L.one_arm(num_arms=2, loss=-2.0)], [3, 1])
-    losses = np.asarray(rows(made, 20_000))
+    losses = rows(made, 20_000)
     assert set(losses[:, 0]) == {1.0, -2.0}
     assert_mean(losses[:, 0] == 1, 0.75)
     assert_mean((losses[1:, 0] == 1) * (losses[:-1, 0] == 1.0), 0.75**2)
@@ -78,7 +74,7 @@ def test_concatenated():
     """Each part from its own round 1, also one with memory."""
     parts = [L.cyclic(num_arms=3), L.random_walk(num_arms=3), L.parity(num_arms=3)]
     made = L.concatenated(parts, [5, 40])
-    losses = np.asarray(rows(made, 60))
+    losses = rows(made, 60)
     np.testing.assert_array_equal(losses[:5], rows(parts[0], 5))
     np.testing.assert_array_equal(losses[45:], rows(parts[2], 15))
     walk = losses[5:45]
@@ -95,16 +91,16 @@ def test_an_array_can_be_combined():
     np.testing.assert_array_equal(rows(made, 4), 2 * table)
     assert L.concatenated([L.zero(num_arms=3), table], [10]).num_rounds == 14
     assert L.mixed([L.zero(num_arms=3), table], [1, 1]).num_rounds == 4
-    result = sf.simulate(sf.strategies.scale_free(), L.permuted(table), num_seeds=2)
+    result = sf.simulate(UNIFORM, L.permuted(table), num_seeds=2)
     assert result.rounds[-1] == 4
     with pytest.raises(ValueError, match="num_rounds is 5; the losses have only 4"):
-        sf.simulate(sf.strategies.scale_free(), made, num_rounds=5, num_seeds=2)
+        sf.simulate(UNIFORM, made, num_rounds=5, num_seeds=2)
 
 
 def test_combined_sequences_are_played():
     """Nested, and with parameters that change without compiling again."""
     made = L.permuted(L.mixed([BASE, L.shifted(L.random_walk(num_arms=3), 0.5)], [0.5, 0.5]))
-    result = sf.simulate(sf.strategies.scale_free(), made, num_rounds=100, num_seeds=4)
+    result = sf.simulate(UNIFORM, made, num_rounds=100, num_seeds=4)
     assert np.isfinite(result.regret).all()
 
 

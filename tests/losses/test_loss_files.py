@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from simulated import UNIFORM
 
 import sfmab_jax as sf
 
@@ -34,9 +35,8 @@ def test_a_file_is_played_like_its_array(tmp_path, kind):
     assert losses.name == f"x{kind}"
     assert losses.magnitude == np.abs(TABLE).max()
     options = {"num_seeds": 3, "chunk_rounds": 16}
-    bandit = sf.strategies.scale_free()
-    from_file = sf.simulate(bandit, losses, **options)
-    from_array = sf.simulate(bandit, TABLE, **options)
+    from_file = sf.simulate(UNIFORM, losses, **options)
+    from_array = sf.simulate(UNIFORM, TABLE, **options)
     np.testing.assert_array_equal(from_file.regret, from_array.regret)
 
 
@@ -44,9 +44,8 @@ def test_several_sequences_in_a_file(tmp_path):
     table = np.random.default_rng(1).normal(size=(2, 20, 3)).astype(np.float32)
     losses = sf.losses.from_file(write(tmp_path / "x.npy", table))
     assert losses.num_sequences == 2
-    bandit = sf.strategies.scale_free()
-    from_file = sf.simulate(bandit, losses, num_seeds=3)
-    np.testing.assert_array_equal(from_file.regret, sf.simulate(bandit, table, num_seeds=3).regret)
+    from_file = sf.simulate(UNIFORM, losses, num_seeds=3)
+    np.testing.assert_array_equal(from_file.regret, sf.simulate(UNIFORM, table, num_seeds=3).regret)
 
 
 def test_a_csv_file_without_names(tmp_path):

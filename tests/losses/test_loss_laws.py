@@ -4,26 +4,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from loss_samples import assert_law, assert_mean, draw_means, rounds_to, rows
+from loss_samples import assert_law, assert_mean, means, rows
 from scipy import stats
 
 import sfmab_jax as sf
 
 
 def test_bernoulli_law():
-    losses = np.asarray(rows(sf.losses.bernoulli(num_arms=3, gap=0.3, mean=0.6, scale=4.0)))
+    losses = rows(sf.losses.bernoulli(num_arms=3, gap=0.3, mean=0.6, scale=4.0))
     assert set(np.unique(losses)) == {0.0, 4.0}
     assert_mean(losses == 4, [0.3, 0.6, 0.6])
 
 
 def test_uniform_law():
-    losses = np.asarray(rows(sf.losses.uniform(num_arms=3, gap=0.3, scale=5.0))) / 5
+    losses = rows(sf.losses.uniform(num_arms=3, gap=0.3, scale=5.0)) / 5
     assert_law(losses[:, 0] + 0.3, stats.uniform(-1, 2).cdf)
     assert_law(losses[:, 1:], stats.uniform(-1, 2).cdf)
 
 
 def test_gaussian_law():
-    losses = np.asarray(rows(sf.losses.gaussian(num_arms=3, gap=-0.7, scale=0.1))) / 0.1
+    losses = rows(sf.losses.gaussian(num_arms=3, gap=-0.7, scale=0.1)) / 0.1
     assert_law(losses[:, 0] - 0.7, stats.norm.cdf)
     assert_law(losses[:, 1:], stats.norm.cdf)
 
@@ -41,7 +41,7 @@ def test_pareto_law(index):
 
 
 def test_log_normal_law():
-    losses = np.asarray(rows(sf.losses.log_normal(num_arms=3, sigma=1.5, gap=0.4)))
+    losses = rows(sf.losses.log_normal(num_arms=3, sigma=1.5, gap=0.4))
     assert_law(np.abs(losses), stats.lognorm(1.5).cdf)
     assert_mean(losses > 0, [0.3, 0.5, 0.5])
 
@@ -71,32 +71,32 @@ def test_sparse_rates_at_the_ends(rate, hit):
 def test_constrained_adversarial_phases():
     """Of lengths 1, 2, 4, 7, 12, 20, ... With gap 1 nothing is random in the first regime."""
     sequence = sf.losses.constrained_adversarial(num_arms=2, gap=1.0)
-    means = np.asarray(draw_means(sequence.mean, (), rounds_to(46)))
-    np.testing.assert_array_equal(means[:, 0], np.zeros(46))
-    np.testing.assert_array_equal(means[:, 1], np.ones(46))
-    means = draw_means(sf.losses.constrained_adversarial(2, gap=0.25).mean, (), rounds_to(46))
+    certain = means(sequence, 46)
+    np.testing.assert_array_equal(certain[:, 0], np.zeros(46))
+    np.testing.assert_array_equal(certain[:, 1], np.ones(46))
+    stated = means(sf.losses.constrained_adversarial(2, gap=0.25), 46)
     regime = np.repeat([0, 1, 0, 1, 0, 1], [1, 2, 4, 7, 12, 20])
-    np.testing.assert_allclose(means[:, 0], 0.75 * regime, atol=1e-6)
-    np.testing.assert_allclose(means[:, 1], 0.25 + 0.75 * regime, atol=1e-6)
+    np.testing.assert_allclose(stated[:, 0], 0.75 * regime, atol=1e-6)
+    np.testing.assert_allclose(stated[:, 1], 0.25 + 0.75 * regime, atol=1e-6)
 
 
 def test_switching_at_given_rounds():
     sequence = sf.losses.switching(num_arms=5, gap=0.2, switches=(10, 4))
     for seed in range(20):
-        state = sequence.init(jax.random.key(seed))
-        best = np.argmin(draw_means(sequence.mean, state, rounds_to(20)), axis=1)
+        best = np.argmin(means(sequence, 20, seed), axis=1)
         np.testing.assert_array_equal(np.flatnonzero(np.diff(best)) + 2, [4, 10])
 
 
 def test_switching_at_random_rounds():
     """Uniform on 2 ... T, and the arms uniform."""
     sequence = sf.losses.switching(num_arms=3, switches=4, num_rounds=50)
-    times, best = jax.vmap(sequence.init)(jax.random.split(jax.random.key(3), 4000))
+    drawn = jax.jit(jax.vmap(sequence.init))(jax.random.split(jax.random.key(3), 4000))
+    times, best = map(np.asarray, drawn)
     assert times.shape == (4000, 4)
     assert times.min() == 2
     assert times.max() == 50
     assert (np.diff(times, axis=1) >= 0).all()
-    assert_mean(np.asarray(times).mean(axis=1), 26)
+    assert_mean(times.mean(axis=1), 26)
     assert (np.diff(best, axis=1) != 0).all()
     for arm in range(3):
         assert_mean(best == arm, np.full(5, 1 / 3))
@@ -107,16 +107,16 @@ def test_switching_at_random_rounds():
 
 def test_neu_switch_means():
     sequence = sf.losses.neu_switch(num_arms=4, gap=0.1, num_rounds=10)
-    means = draw_means(sequence.mean, (), rounds_to(10))
-    np.testing.assert_allclose(means[:5], [[0.5, 0.5, 0.4, 0.6]] * 5, rtol=1e-6)
-    np.testing.assert_allclose(means[5:], [[0.5, 0.5, 0.4, 0.1]] * 5, rtol=1e-6)
+    stated = means(sequence, 10)
+    np.testing.assert_allclose(stated[:5], [[0.5, 0.5, 0.4, 0.6]] * 5, rtol=1e-6)
+    np.testing.assert_allclose(stated[5:], [[0.5, 0.5, 0.4, 0.1]] * 5, rtol=1e-6)
 
 
 def test_corrupted_means():
     sequence = sf.losses.corrupted(num_arms=2, gap=0.1, budget=3)
-    means = draw_means(sequence.mean, (), rounds_to(5))
-    np.testing.assert_allclose(means[:, 0], [0.6, 0.6, 0.6, 0.4, 0.4], rtol=1e-6)
-    np.testing.assert_allclose(means[:, 1], np.full(5, 0.5))
+    stated = means(sequence, 5)
+    np.testing.assert_allclose(stated[:, 0], [0.6, 0.6, 0.6, 0.4, 0.4], rtol=1e-6)
+    np.testing.assert_allclose(stated[:, 1], np.full(5, 0.5))
 
 
 def test_scales_of_the_stress_families():
@@ -139,7 +139,7 @@ def test_scales_of_the_stress_families():
 
 
 def test_alternating_signs():
-    losses = np.asarray(rows(sf.losses.alternating(num_arms=3, gap=0.0), 1000))
+    losses = rows(sf.losses.alternating(num_arms=3, gap=0.0), 1000)
     assert (losses[::2] <= 0).all()
     assert (losses[1::2] >= 0).all()
     assert_law(np.abs(losses), stats.uniform.cdf)
@@ -189,7 +189,7 @@ def test_deterministic_families():
 
 def test_minimax_gap_and_arm():
     sequence = sf.losses.minimax(num_arms=4, num_rounds=10_000, constant=0.5)
-    best = jax.vmap(sequence.init)(jax.random.split(jax.random.key(0), 4000))
+    best = jax.jit(jax.vmap(sequence.init))(jax.random.split(jax.random.key(0), 4000))
     assert_mean(best, np.full(4, 0.25))
     mean = sequence.mean(best[0], jnp.int32(1))
     np.testing.assert_allclose(np.sort(mean), [0.49, 0.5, 0.5, 0.5], rtol=1e-6)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from loss_samples import assert_mean, rows
+from simulated import UNIFORM
 
 import sfmab_jax as sf
 
@@ -110,7 +111,7 @@ def test_from_recurrence_carries_its_state():
         start=5.0,
     )
     np.testing.assert_array_equal(rows(sequence, 3), [[5, -5], [6, -6], [7, -7]])
-    result = sf.simulate(sf.strategies.scale_free(), sequence, num_rounds=40, num_seeds=2)
+    result = sf.simulate(UNIFORM, sequence, num_rounds=40, num_seeds=2)
     np.testing.assert_allclose(result.norms.best[0, -1], -sum(range(5, 45)))
 
 
@@ -118,9 +119,8 @@ def test_what_is_not_finite_is_met_in_the_run_and_the_rest_kept():
     sequence = sf.losses.from_function(
         lambda key, t: jnp.where(t == 70, jnp.nan, 1.0) * jnp.ones(2, jnp.float32), 2, name="mine"
     )
-    bandit = sf.strategies.scale_free()
     options = {"num_seeds": 2, "checkpoints": [10, 50, 80]}
     with pytest.warns(RuntimeWarning, match="mine: sequence 0 .* in rounds 51 to 80"):
-        result = sf.simulate(bandit, sequence, num_rounds=100, **options)
+        result = sf.simulate(UNIFORM, sequence, num_rounds=100, **options)
     assert np.isfinite(result.regret[..., :2]).all()
     assert np.isnan(result.regret[..., 2:]).all()
