@@ -85,25 +85,26 @@ def losses_of(kind):
 
 
 @jax.jit
-def play(bandit, losses, key):
-    """Arms [T] drawn by the strategy, and its laws before rounds 1 ... T + 1, [T + 1, n]."""
+def play(bandit, losses, uniforms):
+    """Arms drawn by the strategy, [T], and its laws, [T, n]."""
 
     def step(state, now):
-        key, loss = now
+        uniform, loss = now
         law = bandit.probabilities(state)
-        arm = jax.random.choice(key, len(law), p=law).astype(jnp.int32)
+        arm = jnp.sum(jnp.cumsum(law)[:-1] <= uniform, dtype=jnp.int32)
         return bandit.update(state, arm, bandit.feedback(loss, arm)), (arm, law)
 
     first = bandit.init(losses.shape[1], losses.dtype)
-    keys = jax.random.split(key, len(losses))
-    state, (arms, laws) = jax.lax.scan(step, first, (keys, losses))
-    return arms, jnp.concatenate([laws, bandit.probabilities(state)[None]])
+    return jax.lax.scan(step, first, (uniforms, losses))[1]
 
 
 def compare(bandit, loop, losses):
     """Relative errors: rounding at 1e-16, amplified over the rounds, stays well below 1e-8."""
-    arms, laws = jax.tree.map(np.asarray, play(bandit, jnp.asarray(losses), jax.random.key(3)))
-    wanted = loop(arms, losses)
+    # One round more, for the law after the last.
+    uniforms = np.random.default_rng(3).random(NUM_ROUNDS + 1)
+    played = play(bandit, np.concatenate([losses, losses[:1]]), uniforms)
+    arms, laws = map(np.asarray, played)
+    wanted = loop(arms[:-1], losses)
     # Below 1e-100 a probability is a rounding error's exponential.
     np.testing.assert_allclose(laws, wanted, rtol=1e-8, atol=1e-100)
 
