@@ -8,7 +8,7 @@ import sfmab_jax as sf
 
 
 def run(num_arms=3, beta=1.0, scale=1.0, **changes):
-    options = {"num_rounds": 2000, "num_seeds": 3, "chunk_rounds": 64} | changes
+    options = {"num_rounds": 200, "num_seeds": 3, "chunk_rounds": 64} | changes
     losses = sf.losses.uniform(num_arms=num_arms, scale=scale)
     return sf.simulate(sf.strategies.scale_free(beta=beta), losses, dtype="float32", **options)
 
@@ -29,7 +29,7 @@ def test_a_second_run_compiles_nothing(caplog):
             run(scale=40.0)
             run(num_seeds=100)
             run(first_seed=7)
-            run(num_rounds=1500)
+            run(num_rounds=150)
             assert not compiled()
             run(num_arms=4)
             assert len(compiled()) == 1
