@@ -5,6 +5,7 @@ import numpy as np
 import oracles
 import pytest
 from mpmath import mp, mpf
+from tiers import some_in_default
 
 from sfmab_jax.potentials import log_barrier, negative_entropy, potential, tsallis
 
@@ -31,6 +32,7 @@ every_potential = pytest.mark.parametrize("name", POTENTIALS)
 every_built_in = pytest.mark.parametrize("name", BUILT_IN)
 every_made = pytest.mark.parametrize("name", MADE)
 every_float = pytest.mark.parametrize("dtype", FLOATS)
+float32_in_default = pytest.mark.parametrize("dtype", some_in_default(FLOATS, [np.float32]))
 
 
 def duals(reference, points=POINTS) -> np.ndarray:
