@@ -29,8 +29,8 @@ class Memory:
 
 
 GAMES = {
-    "num_rounds": 500,
-    "num_seeds": 300,
+    "num_rounds": 250,
+    "num_seeds": 180,  # of three sequences: more than a batch of 512 games
     "num_sequences": 3,
     "checkpoints": 9,
     "chunk_rounds": 24,  # no multiple of the window in which losses are made
@@ -49,7 +49,7 @@ def test_a_run_goes_on_from_its_bookmarks_bitwise(family):
     )
     bandit = sf.strategies.scale_free()
     through = sf.simulate(bandit, losses, **GAMES)
-    memory, played = Memory(span_rounds=100), []
+    memory, played = Memory(span_rounds=50), []
     for stop_at in (1, 2, 7):
         memory.stop_at = stop_at
         with pytest.raises(StoppedError):
@@ -59,7 +59,7 @@ def test_a_run_goes_on_from_its_bookmarks_bitwise(family):
         bandit, losses, **GAMES, bookmarks=memory.bookmarks(), progress=played.append
     )
     assert memory.resumed > 0
-    assert sum(played) + memory.resumed == 500 * 900
+    assert sum(played) + memory.resumed == 250 * 540
     for name in ("regret", "expected_regret", "records"):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(through, name))
     for name, array in through.certificate._asdict().items():
@@ -73,23 +73,23 @@ def test_a_run_goes_on_from_its_bookmarks_bitwise(family):
 
 
 def test_runs_of_one_span_keep_nothing_and_others_each_span():
-    memory = Memory(span_rounds=500)
+    memory = Memory(span_rounds=250)
     losses = sf.losses.uniform(num_arms=4)
-    games = GAMES | {"num_seeds": 10, "num_sequences": 1}
+    games = GAMES | {"num_seeds": 10}
     sf.simulate(sf.strategies.scale_free(), losses, **games, bookmarks=memory.bookmarks())
     assert not memory.written
-    memory.span_rounds = 100
+    memory.span_rounds = 50
     sf.simulate(sf.strategies.scale_free(), losses, **games, bookmarks=memory.bookmarks())
-    # The ends of the first chunks of 24 rounds at or after 100, 200, ..., and the last round.
-    for job in ("norms_0_1", "games_0_0_512"):
+    # The ends of the first chunks of 24 rounds at or after 50, 100, ..., and the last round.
+    for job in ("norms_0_4", "games_0_0_512"):
         done = [rounds for place, rounds in memory.written if place == job]
-        assert done == [120, 216, 312, 408, 500]
+        assert done == [72, 120, 168, 216, 250]
 
 
 def test_places_of_another_arrangement_are_not_used():
-    memory = Memory(span_rounds=100)
+    memory = Memory(span_rounds=50)
     losses, bandit = sf.losses.uniform(num_arms=4), sf.strategies.scale_free()
-    games = GAMES | {"num_seeds": 10, "num_sequences": 1}
+    games = GAMES | {"num_seeds": 10}
     expected = sf.simulate(bandit, losses, **games, bookmarks=memory.bookmarks())
     for place, (done, arrays) in memory.kept.items():
         memory.kept[place] = done, [array[..., :-1] for array in arrays]

@@ -89,6 +89,15 @@ def test_certificates_hold_at_the_ends(name):
         assert result.certificate.violations.sum() == 0
 
 
+def test_certificates_hold_for_losses_that_grow_beyond_squares():
+    """Where float32 has no squares of the losses, the certificates are bounds all the same."""
+    table = np.random.default_rng(0).random((400, NUM_ARMS))
+    table[200:] *= 1e30
+    result = sf.simulate(ANY_SCALE["adaptive"], table, certificate=True, progress=False, **HOW)
+    assert result.certificate.violations.max() == 0
+    assert np.isfinite(result.certificate.star).all()
+
+
 @pytest.mark.parametrize("size", [1e-40, 5e-324, 1e39, 1e300])
 def test_losses_that_float32_does_not_hold_are_refused(size):
     with pytest.raises(ValueError, match="beyond the range of float32; change their unit"):
@@ -129,6 +138,7 @@ def test_one_arm():
     losses = np.array([[1e30], [-1e30], [1e-30], [0.0]])
     for result in play(ANY_SCALE, losses).values():
         assert (np.abs(result.regret) <= 4 * EPS * 1e30).all()
+        assert (np.abs(result.expected_regret) <= 4 * EPS * 1e30).all()
 
 
 def test_a_hundred_thousand_arms():

@@ -41,12 +41,12 @@ def gaussian_table(num_sequences, num_rounds, num_arms):
     some_in_default(
         [
             ("adaptive", 1, 5),
-            ("adaptive", 3, 300),
+            ("adaptive", 3, 100),
             ("adaptive", 100, 50),
             ("decaying", 2, 50),
             ("decaying", 10, 300),
         ],
-        [("adaptive", 3, 300)],
+        [("adaptive", 3, 100)],
     ),
 )
 def test_it_plays_the_games_of_the_scan_engine(exploration, num_arms, num_rounds):

@@ -44,7 +44,7 @@ def test_the_sequences_that_are_played(name):
     sequence = sf.losses.LOSSES[name](num_arms=3)
     measured = sf.hardness(sequence, num_rounds=5000, num_sequences=2, seed=4)
     result = sf.simulate(
-        sf.strategies.scale_free(),
+        sf.strategies.uniform(),
         sequence,
         num_rounds=5000,
         num_sequences=2,
