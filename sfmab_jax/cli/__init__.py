@@ -6,10 +6,9 @@
     options              what several commands share
     bench                the race behind `sfmab bench` and `python -m benchmarks`
     compilation_cache    compiled programs kept from run to run
+    console              the console script, installed as the module `sfmab`: calls `main`
 
-The console script calls `main` through `sfmab.py` beside the package, which answers Ctrl-C while
-the package is imported. Each command imports what it needs when it runs, so that help and usage
-errors are quick.
+Each command imports what it needs when it runs, so that help and usage errors are quick.
 """
 
 from sfmab_jax.cli.main import app, main

@@ -207,12 +207,16 @@ def _one_interrupt() -> Iterator[None]:
 
     def interrupt_again(ignored: Any) -> None:
         """Python ignores what is raised in a callback of its garbage collector, of which JAX has
-        one, or in a `__del__`: interrupt once more, a moment after it."""
+        one, or in a `__del__`: interrupt once more, a moment after it. Until then nothing does,
+        as an interrupt in here would be lost."""
         if issubclass(ignored.exc_type, KeyboardInterrupt):
-            pressed.clear()
-            threading.Timer(_MOMENT, _interrupt_main_thread).start()
+            threading.Timer(_MOMENT, first_again).start()
         else:
             report_ignored(ignored)
+
+    def first_again() -> None:
+        pressed.clear()
+        _interrupt_main_thread()
 
     before = signal.signal(signal.SIGINT, interrupt)
     sys.unraisablehook = interrupt_again

@@ -1,6 +1,7 @@
 """The command `sfmab`, which answers Ctrl-C with one line from its first moment on.
 
-It stands beside the package, as importing anything from there imports JAX, for about a second.
+It is installed as a module of its own, `sfmab`, as importing anything from the package imports JAX,
+which takes about a second.
 """
 
 import os
