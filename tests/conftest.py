@@ -5,6 +5,7 @@ start, and for the next run. They are compiled without LLVM's optimisations, in 
 `engine/test_optimised.py` repeats what depends on those as users have them, and so does .ci/full.
 """
 
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -28,6 +29,8 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 matplotlib.use("Agg")
+# Looking through all the small objects of traced programs for garbage takes a tenth of the time.
+gc.set_threshold(200_000, 20, 20)
 
 
 def pytest_configure(config):

@@ -46,18 +46,19 @@ def test_run_is_reproducible_from_its_seed(small_run, tmp_path):
     """The same command line gives the same regrets to the last digit, in another process."""
     folder, _ = small_run
     options = "--arms 3 --rounds 200 --seeds 64 --losses uniform --scales 1 --devices 2"
+    options += " --exploration adaptive"
     finished = sfmab("run", *options.split(), folder=tmp_path)
     assert finished.returncode == 0, finished.stderr
     with (
         open(folder / "picture.csv", newline="") as all_,
         open(tmp_path / "sfmab_run.csv", newline="") as few,
     ):
-        earlier = [r["regret"] for r in csv.DictReader(all_) if r["losses"] == "uniform"][:2]
+        earlier = [r["regret"] for r in csv.DictReader(all_) if r["losses"] == "uniform"][:1]
         assert [r["regret"] for r in csv.DictReader(few)] == earlier
 
 
 def test_float64_is_one_switch(tmp_path):
-    options = "--arms 2 --rounds 50 --seeds 8 --losses gaussian --scales 1 --exploration adaptive"
+    options = "--arms 2 --rounds 50 --seeds 8 --losses gaussian --scales 1 --strategies exp3"
     finished = sfmab("run", *options.split(), "--dtype", "float64", folder=tmp_path)
     assert finished.returncode == 0, finished.stderr
     assert "float64" in finished.stdout

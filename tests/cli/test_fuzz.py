@@ -11,7 +11,7 @@ from wrong_commands import check_command
 def test_right_configurations_play_finite_games_on_the_simplex(part):
     """Two strategies, tables of all kinds; certificates hold where asked for."""
     rng = np.random.default_rng(part)
-    for _ in range(25 if part else 10):
+    for _ in range(25 if part else 5):
         check_right(rng, ("scale_free", "tsallis_inf"), ())
 
 

@@ -36,12 +36,12 @@ def arguments(line: str) -> tuple[str, ...]:
     return tuple(word for word in words if word not in ("&", "|", "..."))
 
 
-# Searches of few steps.
+# Searches of few steps, for a strategy that is quick to compile.
 SMALL_SEARCH = """
-import functools
 import sfmab_jax as sf
 few = dict(num_steps=2, num_restarts=2, num_seeds=8, score_seeds=64, rivals=["bernoulli"])
-sf.worst_case = functools.partial(sf.worst_case, **few)
+search = sf.worst_case
+sf.worst_case = lambda strategy, **given: search(sf.strategies.exp3(), **given, **few)
 """
 
 
