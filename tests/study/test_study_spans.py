@@ -26,7 +26,7 @@ arms = 3
 rounds = 1000
 seeds = 600
 checkpoints = 7
-[strategies.scale_free]
+[strategies.exp3_ix]
 [losses.walk]
 family = "random_walk"
 [losses.dense]
@@ -105,7 +105,7 @@ def test_damaged_places_are_told_and_begun_again(damage, stopped, finished):
     damage_file(damage, first, second)
     (line,) = run(stopped)
     assert line.endswith("begun again")
-    assert "scale_free on walk" in line
+    assert "exp3_ix on walk" in line
     assert block_files(stopped) == block_files(finished)
 
 
