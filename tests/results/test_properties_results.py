@@ -217,7 +217,7 @@ def test_objectives(bad):
 def test_a_worst_case_keeps_to_its_constraint(seed):
     """It is not easier than what it started from, up to the noise of the games that judge."""
     found = sf.worst_case(
-        sf.strategies.exp3_ix(), 2, ROUNDS, constraint=constraints.box(0, 1), num_steps=4,
+        sf.strategies.uniform(), 2, ROUNDS, constraint=constraints.box(0, 1), num_steps=4,
         num_restarts=2, num_seeds=8, score_seeds=32, rivals=["one_arm"], seed=seed, progress=False,
     )  # fmt: skip
     assert found.table.shape == (ROUNDS, 2)

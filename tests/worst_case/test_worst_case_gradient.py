@@ -17,7 +17,7 @@ from sfmab_jax.numerics.threefry import game_key
 from sfmab_jax.worst_case.exact import exact_regret
 from sfmab_jax.worst_case.gradient import regret_gradient
 
-NUM_SEEDS = 8192
+NUM_SEEDS = 4096
 
 # A family's bandit, its NumPy loop and the rounds of its games; all have two or three arms.
 FAMILIES = {
@@ -146,7 +146,7 @@ def test_the_estimator_is_unbiased(name):
 
 
 @pytest.mark.parametrize(
-    "name", some_in_default(["adaptive", "tsallis_inf", "exp3_ix"], IN_DEFAULT[:1])
+    "name", some_in_default(["adaptive", "tsallis_inf", "exp3_ix"], ["exp3_ix"])
 )
 def test_the_bias_without_feedback_is_as_stated(name):
     """On losses of the size the strategies are made for: a tenth of the gradient at most."""
@@ -225,19 +225,24 @@ def test_the_gradient_of_the_gap_by_finite_differences(potential):
     """By the play, along directions of the simplex, and by the losses, in float64."""
     rng = np.random.default_rng(2)
     made = getattr(sf.potentials, potential)()
-    gap = jax.jit(lambda play, loss: sf.mixability_gap(made, play, loss, 0.7))
-    slope = jax.jit(jax.grad(lambda play, loss: sf.mixability_gap(made, play, loss, 0.7), (0, 1)))
+    gap_and_slopes = jax.jit(
+        jax.value_and_grad(lambda play, loss: sf.mixability_gap(made, play, loss, 0.7), (0, 1))
+    )
+
+    def gap(play, loss):
+        return float(gap_and_slopes(play, loss)[0])
+
     for size in (1e-3, 1.0, 1e3):
         p, loss = rng.dirichlet(np.ones(5) * 2), size * rng.normal(size=5)
         along = p * rng.normal(size=5)
         along -= p * along.sum()
-        by_play, by_loss = slope(jnp.asarray(p), jnp.asarray(loss))
+        by_play, by_loss = map(np.asarray, gap_and_slopes(p, loss)[1])
         for got, difference in (
             (by_play @ along, gap(p + 1e-6 * along, loss) - gap(p - 1e-6 * along, loss)),
             (by_loss @ loss, gap(p, loss * (1 + 1e-6)) - gap(p, loss * (1 - 1e-6))),
         ):
-            scale = np.linalg.norm(by_loss) * size + abs(float(gap(p, loss)))
-            assert abs(float(got) - float(difference) / 2e-6) < 1e-5 * scale
+            scale = np.linalg.norm(by_loss) * size + abs(gap(p, loss))
+            assert abs(got - difference / 2e-6) < 1e-5 * scale
 
 
 def test_games_too_large_to_enumerate():
