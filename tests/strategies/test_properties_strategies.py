@@ -19,7 +19,7 @@ tables = arrays(ROUNDS, NUM_ARMS, low=0.0, high=1.0)
 
 
 @jax.jit
-def play(bandit, table, key, unit):
+def play(bandit, table, words, unit):
     """The laws [T, n] and arms [T] of a game on losses [T, n], and whether all was finite."""
 
     def step(state, now):
@@ -30,10 +30,14 @@ def play(bandit, table, key, unit):
         return state, (law, arm)
 
     first = bandit.init(NUM_ARMS, table.dtype, unit)
-    words = jax.random.bits(key, (ROUNDS, 2), jnp.uint32)
     last, (laws, arms) = jax.lax.scan(step, first, (table, words))
     finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(last)]
     return laws, arms, jnp.stack(finite).all()
+
+
+def words_of(seed):
+    """Random words for every round, uint32 [T, 2]."""
+    return np.random.default_rng(seed).integers(2**32, size=(ROUNDS, 2), dtype=np.uint32)
 
 
 @st.composite
@@ -53,13 +57,13 @@ def test_strategies(name, data, table, seed, unit):
     given = data.draw(parameters(name))
     bandit = STRATEGIES[name](**given)
     table = np.float32(table * given.get("scale", 1.0))  # within the range that it is told
-    key = jax.random.key(seed)
-    laws, arms, finite = play(bandit, jnp.asarray(table), key, jnp.float32(1))
+    words = words_of(seed)
+    laws, arms, finite = play(bandit, table, words, np.float32(1))
     assert finite
     assert np.min(laws) >= 0
     np.testing.assert_allclose(np.sum(laws, axis=1), 1, rtol=20 * EPS)
     assert (np.take_along_axis(np.asarray(laws), arms[:, None], axis=1) > 0).all()
-    scaled = play(bandit, jnp.asarray(table * np.float32(unit)), key, jnp.float32(unit))
+    scaled = play(bandit, table * np.float32(unit), words, np.float32(unit))
     np.testing.assert_array_equal(scaled[0], laws)
     np.testing.assert_array_equal(scaled[1], arms)
 
@@ -92,8 +96,8 @@ def test_compose_is_its_parts(table, seed, exploration):
     """The law is S's of F's play: here (1 - g) p + g / n, and uniform where g = 1."""
     follower = sf.full_information.ftrl(sf.potentials.negative_entropy(), 0.5)
     parts = sf.sampling.fixed(exploration), sf.estimation.importance_weighted(), follower
-    table = jnp.asarray(table, jnp.float32)
-    laws, arms, _ = play(sf.compose(*parts), table, jax.random.key(seed), jnp.float32(1))
+    table = np.float32(table)
+    laws, arms, _ = play(sf.compose(*parts), table, words_of(seed), np.float32(1))
     losses = np.asarray(table, np.float64)
     totals = np.zeros(NUM_ARMS)
     for t in range(ROUNDS):

@@ -1,5 +1,8 @@
 """The local-norm technique: closed forms, a fine grid, and mpmath."""
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 import mpmath as mp
 import numpy as np
@@ -23,6 +26,27 @@ CLOSED = {
         lambda x: 2 * (x + mp.sqrt(x)),
     ),
 }
+
+
+@partial(jax.jit, static_argnames="top")
+def bounds_at(potential, x, top=None):
+    """w, the reach and m of the local norm up to ``top``, or of phi = 0."""
+    bound = bound_of(potential, top)
+    return bound.w(x), bound.reach(x), bound.m(potential.inverse(x))
+
+
+@partial(jax.jit, static_argnames="top")
+def slack_at(potential, x, y, top=None):
+    """How far Breg_f(y || x) lies above the bound, and the divergence itself."""
+    slack = local_norms.slack(potential, bound_of(potential, top), x, y)
+    return slack, potential.divergence(y, x)
+
+
+def bound_of(potential, top):
+    phi = jnp.zeros_like if top is None else local_norms.up_to(potential, top)
+    return local_norms.local_norm(potential, phi)
+
+
 EACH = pytest.mark.parametrize("name", list(CLOSED))
 EACH_DTYPE = pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64], ids=["f32", "f64"])
 
@@ -32,13 +56,13 @@ EACH_DTYPE = pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64], ids=["
 def test_w_has_its_closed_form(name, dtype):
     """Also next to 1, where the chord is short and its slope would cancel."""
     potential, _, wanted = CLOSED[name]
-    x = jnp.asarray([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-6, 1.0], dtype)
-    bound = local_norms.local_norm(potential, local_norms.up_to(potential, 1.0))
+    x = np.array([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-6, 1.0], dtype)
+    w, reach, m = bounds_at(potential, x, top=1.0)
     exact = [float(wanted(mp.mpf(float(v)))) for v in x]
     tolerance = 300 * float(jnp.finfo(dtype).eps)
-    np.testing.assert_allclose(bound.w(x), exact, rtol=tolerance)
-    np.testing.assert_allclose(bound.reach(x), 1.0, rtol=tolerance)
-    np.testing.assert_allclose(bound.m(potential.inverse(x)), exact, rtol=tolerance)
+    np.testing.assert_allclose(w, exact, rtol=tolerance)
+    np.testing.assert_allclose(reach, 1.0, rtol=tolerance)
+    np.testing.assert_allclose(m, exact, rtol=tolerance)
 
 
 @EACH
@@ -46,45 +70,40 @@ def test_w_has_its_closed_form(name, dtype):
 def test_inequality_on_the_unit_square(name, dtype):
     potential, _, _ = CLOSED[name]
     grid = np.concatenate([np.geomspace(1e-5, 1, 40), 1 - np.geomspace(1e-3, 0.5, 20)])
-    x, y = (jnp.asarray(v.ravel(), dtype) for v in np.meshgrid(grid, grid))
-    bound = local_norms.local_norm(potential, local_norms.up_to(potential, 1.0))
-    slack = np.asarray(local_norms.slack(potential, bound, x, y))
-    size = np.asarray(potential.divergence(y, x))
+    x, y = (v.ravel().astype(dtype) for v in np.meshgrid(grid, grid))
+    slack, size = map(np.asarray, slack_at(potential, x, y, top=1.0))
     assert (slack >= -64 * float(jnp.finfo(dtype).eps) * size).all()
 
 
 @EACH
 def test_slack_against_mpmath(name):
     potential, oracle, wanted = CLOSED[name]
-    bound = local_norms.local_norm(potential, local_norms.up_to(potential, 1.0))
     for x, y in ((0.3, 0.7), (0.7, 0.3), (1e-4, 0.9), (0.5, 0.5001)):
         with mp.workdps(40):
             exact = oracles.divergence(oracle, y, x)
             exact -= (mp.mpf(x) - mp.mpf(y)) ** 2 / (2 * wanted(mp.mpf(x)))
-        got = local_norms.slack(potential, bound, jnp.asarray([x]), jnp.asarray([y]))
-        np.testing.assert_allclose(got[0], float(exact), rtol=1e-8)
+        got, _ = slack_at(potential, x, y, top=1.0)
+        np.testing.assert_allclose(got, float(exact), rtol=1e-8)
 
 
 @EACH
 def test_it_is_promised_up_to_the_reach_only(name):
     """With top = 1/2 it holds up to 1/2, and fails somewhere far above."""
     potential, _, _ = CLOSED[name]
-    bound = local_norms.local_norm(potential, local_norms.up_to(potential, 0.5))
-    x = jnp.full(200, 0.4)
-    inside, outside = jnp.linspace(1e-4, 0.5, 200), jnp.geomspace(0.6, 1e4, 200)
-    assert (np.asarray(local_norms.slack(potential, bound, x, inside)) >= -1e-14).all()
-    assert (np.asarray(local_norms.slack(potential, bound, x, outside)) < 0).any()
+    x = np.full(200, 0.4)
+    inside, outside = np.linspace(1e-4, 0.5, 200), np.geomspace(0.6, 1e4, 200)
+    assert (np.asarray(slack_at(potential, x, inside, top=0.5)[0]) >= -1e-14).all()
+    assert (np.asarray(slack_at(potential, x, outside, top=0.5)[0]) < 0).any()
 
 
 @EACH
 def test_phi_zero_is_the_second_derivative(name):
     """w = psi'(psi^{-1}(x)) = 1/f''(x), and it serves y <= x."""
     potential, oracle, _ = CLOSED[name]
-    bound = local_norms.local_norm(potential, jnp.zeros_like)
-    x = jnp.asarray([0.01, 0.3, 0.9])
+    x = np.array([0.01, 0.3, 0.9])
     exact = [float(oracle.slope(oracle.inverse(mp.mpf(float(v))))) for v in x]
-    np.testing.assert_allclose(bound.w(x), exact, rtol=1e-12)
-    slack = local_norms.slack(potential, bound, x, 0.7 * x)
+    np.testing.assert_allclose(bounds_at(potential, x)[0], exact, rtol=1e-12)
+    slack, _ = slack_at(potential, x, 0.7 * x)
     assert (np.asarray(slack) > 0).all()
 
 

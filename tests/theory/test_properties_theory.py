@@ -23,6 +23,8 @@ from sfmab_jax.theory import (
 )
 
 ROUNDS = 6
+# As in test_claims.py, so that the same programs play: rounds without loss follow.
+LONG, LONG_ARMS = 60, 4
 POTENTIALS = {
     "log_barrier": potentials.log_barrier(),
     "negative_entropy": potentials.negative_entropy(),
@@ -213,16 +215,23 @@ def test_the_regret_equality_and_what_follows(name, table, comparator, first):
 
 
 @property_of(
-    trajectories.play_games, regret.inequality_star, examples=15, table=tables, seed=seeds,
-    arm=st.integers(0, NUM_ARMS - 1), epsilon=st.floats(0.01, 1), option=options,
-)  # fmt: skip
+    trajectories.play_games,
+    regret.inequality_star,
+    examples=15,
+    table=arrays(ROUNDS, LONG_ARMS),
+    seed=seeds,
+    arm=st.integers(0, LONG_ARMS - 1),
+    epsilon=st.floats(0.01, 1),
+    option=options,
+)
 def test_games_that_are_recorded(table, seed, arm, epsilon, option):
     """Laws on the simplex, estimates l / p' on the arm played, (*) of section 6 on every path."""
     bandit = sf.strategies.scale_free(option)
     barrier = POTENTIALS["log_barrier"]
-    (game,) = trajectories.play_games(bandit, barrier, table[None], seed=seed)
+    table = np.pad(table, ((0, LONG - ROUNDS), (0, 0)))
+    game, _ = trajectories.play_games(bandit, barrier, np.stack([table, table]), seed=seed)
     np.testing.assert_allclose(game.probabilities.sum(axis=1), 1, rtol=1e-12)
-    rounds = np.arange(ROUNDS)
+    rounds = np.arange(LONG)
     seen = table[rounds, game.arms] / game.probabilities[rounds, game.arms]
     np.testing.assert_allclose(game.estimates[rounds, game.arms], seen, rtol=1e-9)
     assert np.count_nonzero(game.estimates) <= ROUNDS
@@ -233,8 +242,11 @@ def test_games_that_are_recorded(table, seed, arm, epsilon, option):
 
 @property_of(trajectories.every_path, examples=15, table=arrays(3, 2), option=options)
 def test_every_path_is_there_once(table, option):
-    """Chances sum to 1, and the expected sum of the estimates is the sum of the losses."""
-    chances, game = trajectories.every_path(sf.strategies.scale_free(option), table)
+    """Chances sum to 1, and the expected sum of the estimates is the sum of the losses.
+
+    Rounds without loss are added up to the twelve of table D in test_claims.py.
+    """
+    chances, game = trajectories.every_path(sf.strategies.scale_free(option), table, 12)
     assert len(chances) == 8
     assert chances.sum() == pytest.approx(1, rel=1e-12)
     mean = np.einsum("p,ptn->n", chances, game.estimates)
@@ -252,10 +264,13 @@ HOW = {"num_seeds": 8, "checkpoints": 3, "chunk_rounds": 16, "progress": False}
     examples=8,
     table=tables,
     seed=seeds,
-    option=options,
 )
-def test_certified_games(table, seed, option):
-    """The three terms add up; the ladder rises; the option and its bounds are found again."""
+def test_certified_games(table, seed):
+    """The three terms add up; the ladder rises; the option and its bounds are found again.
+
+    Both options are certified below, and test_textbook_bounds.py finds the other again.
+    """
+    option = "adaptive"
     result = sf.simulate(
         sf.strategies.scale_free(option), table, seed=seed, certificate=True, **HOW
     )

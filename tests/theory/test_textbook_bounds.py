@@ -76,17 +76,21 @@ def test_ada_hedge_bound_holds():
 # Results and their own guarantees.
 
 
+LOSSES = np.random.default_rng(0).normal(size=(2, 50, 3))
+HOW = {"num_seeds": 4, "checkpoints": 5}
+
+
 def test_guarantee_is_known_by_the_strategy_not_its_name(tmp_path):
-    losses = np.random.default_rng(0).normal(size=(2, 50, 3))
-    options = {"num_seeds": 4, "checkpoints": 5}
-    result = sf.simulate(sf.strategies.scale_free("decaying"), losses, **options)
+    result = sf.simulate(sf.strategies.scale_free("decaying"), LOSSES, **HOW)
     lines = sf.theory.guarantees.guarantee(result)
     bound = sf.bounds.scale_free(result.norms, "decaying")
     np.testing.assert_array_equal(lines["strategy: bound"], bound.corrected.mean(axis=0))
     np.testing.assert_array_equal(lines["strategy: tight bound"], bound.tight.mean(axis=0))
     other = sf.strategies.scale_free("decaying", beta=2.0)
-    assert sf.theory.guarantees.guarantee(sf.simulate(other, losses, **options)) == {}
-    named = sf.simulate({"scale_free decaying": sf.strategies.scale_free("decaying")}, losses)
+    assert sf.theory.guarantees.guarantee(sf.simulate(other, LOSSES, **HOW)) == {}
+    named = sf.simulate(
+        {"scale_free decaying": sf.strategies.scale_free("decaying")}, LOSSES, **HOW
+    )
     read = sf.load(named.save(tmp_path / "x.npz"))["scale_free decaying"]
     assert read.bandit is None
     assert sf.theory.guarantees.exploration_of(read) == "decaying"
@@ -95,14 +99,13 @@ def test_guarantee_is_known_by_the_strategy_not_its_name(tmp_path):
 def test_plot_with_bounds_draws_the_guarantee():
     import matplotlib.pyplot as plt
 
-    losses = np.random.default_rng(0).normal(size=(50, 3))
     both = {o: sf.strategies.scale_free(o) for o in ("adaptive", "decaying")}
-    axes = sf.simulate(both, losses, num_seeds=8, checkpoints=5).plot(bounds=True)
+    axes = sf.simulate(both, LOSSES, **HOW).plot(bounds=True)
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert {"adaptive: bound", "decaying: tight bound"} <= set(labels)
     assert axes.get_yscale() == "log"
     plt.close(axes.figure)
-    unknown = sf.simulate(sf.strategies.scale_free(beta=3.0), losses, num_seeds=8, checkpoints=5)
+    unknown = sf.simulate(sf.strategies.scale_free(beta=3.0), LOSSES, **HOW)
     with pytest.raises(ValueError, match="no bound is known for strategy"):
         unknown.plot(bounds=True)
     plt.close("all")
