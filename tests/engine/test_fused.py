@@ -74,7 +74,7 @@ def test_it_plays_other_strategies(name):
 def test_records():
     """Rows of the checkpoints, written inside the kernel, in chunks before and after."""
     scan, fused = both_engines(
-        sf.strategies.tsallis_inf(),
+        sf.strategies.exp3(),
         gaussian_table(1, 50, 3),
         record=lambda state: (
             state.full_information.play,
@@ -92,7 +92,7 @@ def test_records():
 
 def test_float32_and_a_game_alone_in_other_chunks():
     losses = gaussian_table(1, 100, 10)
-    bandit = sf.strategies.exp3_ix()
+    bandit = sf.strategies.exp3()
     scan, fused = both_engines(bandit, losses, dtype="float32", num_seeds=5)
     assert_close(scan, fused, "float32")
     options = {"dtype": "float32", "checkpoints": 12, "chunk_rounds": 16, "engine": "fused"}

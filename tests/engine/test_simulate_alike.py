@@ -157,7 +157,7 @@ def test_sequence_with_memory_and_equal_table_agree(wrap):
 
 def results_on(devices):
     """Arrays of four runs; each divides its games and sequences in another way."""
-    adaptive, quick = sf.strategies.scale_free(), sf.strategies.exp3_ix()
+    adaptive, quick = sf.strategies.scale_free(), sf.strategies.uniform()
     table = np.random.default_rng(0).normal(size=(3, 40, 3))
     many_arms = np.random.default_rng(1).normal(size=(2, 40, 300))
     run = partial(sf.simulate, num_rounds=40, checkpoints=[1, 9, 40], devices=devices)
@@ -184,7 +184,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from sfmab_jax.engine.threads import run_jobs
-from test_simulate_alike import EXP3, results_on
+from test_simulate_alike import UNIFORM, results_on
 import sfmab_jax as sf
 
 assert len(jax.devices()) == int(sys.argv[2])
@@ -193,8 +193,8 @@ np.savez(sys.argv[1], **results_on(None))
 # The last device alone, and that it is the one that plays.
 how = dict(num_seeds=3, checkpoints=2)
 rows = np.random.default_rng(0).normal(size=(16, 3))
-alone = sf.simulate(EXP3, rows, devices=jax.devices()[-1:], **how)
-np.testing.assert_array_equal(alone.regret, sf.simulate(EXP3, rows, **how).regret)
+alone = sf.simulate(UNIFORM, rows, devices=jax.devices()[-1:], **how)
+np.testing.assert_array_equal(alone.regret, sf.simulate(UNIFORM, rows, **how).regret)
 where = run_jobs([lambda stop: jnp.arange(3) + 1], tuple(jax.devices()[-1:]), lambda: None)
 assert where[0].devices() == {jax.devices()[-1]}
 """

@@ -103,7 +103,7 @@ def test_names_are_drawn_as_they_are(tmp_path):
     assert [drawn(text) for text in axes.get_legend().get_texts()] == list(results)
     plt.close(axes.figure)
     figure = sf.plotting.grid({(name, "1"): results for name in results})
-    figure.savefig(tmp_path / "x.png")
+    figure.savefig(tmp_path / "x.png", dpi=20)
     assert [drawn(text) for text in figure.legends[0].get_texts()] == list(results)
     titles = [drawn(axes.title) for axes in figure.axes]
     assert titles[: len(results)] == [f"{name}, losses times 1" for name in results]

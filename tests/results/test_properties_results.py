@@ -1,5 +1,7 @@
 """Properties of results and their files, of pictures, studies and the search for worst cases."""
 
+from functools import partial
+
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
@@ -180,12 +182,15 @@ def test_sizes_of_constraints_are_positive(value):
                 constraints.profile(scales)
 
 
+exact_gradient_of_uniform_play = jax.jit(partial(sf.exact_gradient, sf.strategies.uniform()))
+
+
 @property_of(
     sf.exact_gradient, examples=8, table=arrays(2, 2), unit=powers_of_two, direction=arrays(2, 2)
 )
 def test_the_exact_gradient_is_a_derivative(table, unit, direction):
     """Of uniform play: E regret = sum of means - min of sums, and its slope, from the formula."""
-    value, slope = sf.exact_gradient(sf.strategies.uniform(), table * unit)
+    value, slope = exact_gradient_of_uniform_play(table * unit)
     totals = table.sum(axis=0)
     assert float(value) == pytest.approx(unit * (totals.mean() - totals.min()), abs=1e-12 * unit)
     if abs(np.diff(totals)[0]) > 1e-9:

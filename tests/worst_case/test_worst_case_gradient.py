@@ -1,7 +1,7 @@
 """The gradient of the expected regret: against enumeration, finite differences and closed forms."""
 
 import itertools
-from functools import cache
+from functools import cache, partial
 
 import any_range_loops
 import jax
@@ -199,22 +199,25 @@ def test_no_gradient_is_nan(name, dtype):
         assert not np.isnan(found.regrets).any()
 
 
+@cache
+def gap_and_slopes(potential):
+    """Compiled: the mixability gap and its derivatives by play, losses and learning rate."""
+    made = getattr(sf.potentials, potential)()
+    return jax.jit(jax.value_and_grad(partial(sf.mixability_gap, made), (0, 1, 2)))
+
+
 def test_the_gradient_of_the_gap_in_closed_form():
     """dM/dl = p - q and dM/deta = Breg(q || p) / eta^2, q from bisection, eta l from 1e-6 to 1e6.
 
     By the envelope theorem, q the maximiser in M(eta) = sup_q l.(p - q) - Breg(q || p) / eta.
     """
     rng = np.random.default_rng(11)
-    potential = sf.potentials.log_barrier()
-    slopes = jax.jit(
-        jax.grad(lambda loss, rate, play: sf.mixability_gap(potential, play, loss, rate), (0, 1))
-    )
     for power in range(-6, 7):
-        p = ftrl(1.0, rng.exponential(5.0, 4))
-        loss = np.zeros(4)
-        loss[rng.integers(4)] = rng.choice([-1.0, 1.0]) * 10.0**power
+        p = ftrl(1.0, rng.exponential(5.0, 5))
+        loss = np.zeros(5)
+        loss[rng.integers(5)] = rng.choice([-1.0, 1.0]) * 10.0**power
         q = ftrl(1.0, 1 / p + 1.3 * loss)
-        by_loss, by_rate = slopes(jnp.asarray(loss), jnp.asarray(1.3), jnp.asarray(p))
+        _, (_, by_loss, by_rate) = gap_and_slopes("log_barrier")(p, loss, 1.3)
         np.testing.assert_allclose(by_loss, p - q, rtol=1e-6, atol=1e-9)
         gap = mixability_gap(1.3, p, loss)
         np.testing.assert_allclose(by_rate, (loss @ (p - q) - gap) / 1.3, rtol=1e-5, atol=1e-9)
@@ -224,19 +227,16 @@ def test_the_gradient_of_the_gap_in_closed_form():
 def test_the_gradient_of_the_gap_by_finite_differences(potential):
     """By the play, along directions of the simplex, and by the losses, in float64."""
     rng = np.random.default_rng(2)
-    made = getattr(sf.potentials, potential)()
-    gap_and_slopes = jax.jit(
-        jax.value_and_grad(lambda play, loss: sf.mixability_gap(made, play, loss, 0.7), (0, 1))
-    )
+    compiled = gap_and_slopes(potential)
 
     def gap(play, loss):
-        return float(gap_and_slopes(play, loss)[0])
+        return float(compiled(play, loss, 0.7)[0])
 
     for size in (1e-3, 1.0, 1e3):
         p, loss = rng.dirichlet(np.ones(5) * 2), size * rng.normal(size=5)
         along = p * rng.normal(size=5)
         along -= p * along.sum()
-        by_play, by_loss = map(np.asarray, gap_and_slopes(p, loss)[1])
+        by_play, by_loss, _ = map(np.asarray, compiled(p, loss, 0.7)[1])
         for got, difference in (
             (by_play @ along, gap(p + 1e-6 * along, loss) - gap(p - 1e-6 * along, loss)),
             (by_loss @ loss, gap(p, loss * (1 + 1e-6)) - gap(p, loss * (1 - 1e-6))),
