@@ -18,7 +18,7 @@ pytestmark = pytest.mark.quick
 
 # r, c and what the package has for the power.
 POWERS = {"log_barrier": (1, 1.0, BARRIER_POWER), "square_root": (2, 0.5, ROOT_POWER)}
-PLAYS = ([0.5, 0.3, 0.15, 0.05], [0.97, 0.02, 0.01], [0.1] * 10, [0.999, 0.001])
+PLAYS = ([0.5, 0.3, 0.15, 0.05], [0.97, 0.02, 0.009, 0.001], [0.999, 5e-4, 4e-4, 1e-4], [0.1] * 10)
 # eta times the loss, over the probability of the arm. Three moments are enough up to some 0.01 in
 # float32 and 1e-5 in float64, six up to some tenths and 1e-3.
 SIZES = np.array([*np.geomspace(1e-6, 1, 31), 30, 1e3, 1e6])

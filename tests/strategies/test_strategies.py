@@ -80,7 +80,7 @@ play_games = jax.jit(jax.vmap(play, in_axes=(None, 0, 0)))
 
 @pytest.mark.parametrize(
     ("name", "num_arms", "dtype"),
-    some_in_default(SIZES, [("scale_free", 7, NARROW), ("ftrl_tsallis", 2, NARROW)]),
+    some_in_default(SIZES, [("scale_free", 7, WIDE), ("ftrl_tsallis", 2, NARROW)]),
 )
 def test_plays_on_the_simplex_at_every_scale(name, num_arms, dtype):
     """Jitted, scanned, mapped over games; finite on losses of 1e-30 to 1e30 of either sign."""
@@ -89,12 +89,13 @@ def test_plays_on_the_simplex_at_every_scale(name, num_arms, dtype):
     # Each game has one scale, and the last game runs through them all.
     sizes = np.tile(np.array(SCALES)[:, None, None], (1, 12, 1))
     games = np.concatenate([shapes * sizes, shapes[:1] * np.resize(SCALES, (1, 12, 1))])
-    keys = tuple(jnp.arange(2 * len(games), dtype=jnp.uint32).reshape(2, -1))
-    probabilities, states = play_games(BANDITS[name], jnp.asarray(games, dtype), keys)
+    keys = tuple(np.arange(2 * len(games), dtype=np.uint32).reshape(2, -1))
+    played = play_games(BANDITS[name], games.astype(dtype), keys)
+    probabilities, states = jax.tree.map(np.asarray, played)
     assert probabilities.dtype == dtype
     for leaf in jax.tree.leaves(states):
         assert leaf.dtype in (dtype, jnp.int32)
-        assert jnp.isfinite(leaf).all()
+        assert np.isfinite(leaf).all()
     assert (probabilities >= 0).all()
     # Sums of up to seven terms; the normaliser stops within a few roundings of its root.
     np.testing.assert_allclose(probabilities.sum(axis=-1), 1, rtol=20 * jnp.finfo(dtype).eps)
@@ -131,8 +132,8 @@ def test_update_keeps_the_type_of_the_state(name, dtype):
 def test_mapping_over_games_changes_nothing(name):
     """A game inside a vmap is the game alone, up to the rounding of vector code."""
     generator = np.random.default_rng(1)
-    games = jnp.asarray(generator.normal(size=(10, 12, 7)))
-    keys = tuple(jnp.arange(20, dtype=jnp.uint32).reshape(2, -1))
+    games = generator.normal(size=(10, 12, 7))
+    keys = tuple(np.arange(20, dtype=np.uint32).reshape(2, -1))
     together, _ = play_games(BANDITS[name], games, keys)
     alone, _ = play(BANDITS[name], games[4], (keys[0][4], keys[1][4]))
     np.testing.assert_allclose(together[4], alone, rtol=1e-11)
@@ -195,8 +196,8 @@ def test_a_number_and_a_schedule_agree():
         composed(sf.sampling.as_played(), sf.full_information.ftrl(POTENTIALS["tsallis"], rate))
         for rate in (0.25, lambda t: 0 * t + 0.25)
     )
-    losses = jnp.asarray(np.random.default_rng(0).normal(size=(12, 7)))
-    key = (jnp.uint32(1), jnp.uint32(2))
+    losses = np.random.default_rng(0).normal(size=(12, 7))
+    key = (np.uint32(1), np.uint32(2))
     np.testing.assert_array_equal(play(number, losses, key)[0], play(schedule, losses, key)[0])
 
 
