@@ -84,8 +84,9 @@ def cases_of(num_arms: int, dtype) -> list:
 @pytest.mark.parametrize(
     ("num_arms", "dtype"),
     some_in_default(
-        itertools.product([2, 3, 10, 100, 1000], FLOATS),
-        [*itertools.product([3, 10], FLOATS), (100, np.float32)],
+        itertools.product([2, 3, 4, 10, 100, 1000], FLOATS),
+        # 4 and 10 arms as in test_mixability_properties.py, so that programs are shared.
+        [*itertools.product([4, 10], FLOATS), (100, np.float32)],
     ),
 )
 def test_against_the_definition(num_arms, name, dtype):
@@ -103,8 +104,8 @@ def test_with_one_arm_there_is_no_gap(name, dtype):
 @every_potential
 def test_between_the_small_and_the_large_regime(name, dtype):
     """Densely where the method changes, around moves of a quarter and a half of a probability."""
-    play = normalised([0.6, 0.3, 0.1], dtype)
-    losses = [[1, 0, 0], [0, 0, -1], [1, -1, 0.5]]
+    play = normalised([0.5, 0.3, 0.15, 0.05], dtype)
+    losses = [[1, 0, 0, 0], [0, 0, -1, 0], [1, -1, 0.5, -0.25]]
     cases = [(play, loss, rate) for loss in losses for rate in np.geomspace(0.05, 50, 25)]
     check(name, cases, dtype)
 
@@ -128,8 +129,8 @@ def cancelling_cases(reference, dtype) -> list:
 
 def close_cases(dtype) -> list:
     """Losses that differ by less than their size: only the differences, exact here, matter."""
-    play = normalised([0.2, 0.3, 0.5], dtype)
-    near, far = [1 + 2**-10, 1 - 2**-9, 1], [1000, 1001, 1002]
+    play = normalised([0.2, 0.3, 0.4, 0.1], dtype)
+    near, far = [1 + 2**-10, 1 - 2**-9, 1, 1], [1000, 1001, 1002, 1003]
     return [(play, loss, rate) for loss in (near, far) for rate in (1e-6, 0.3, 7.0, 1e4)]
 
 
@@ -168,8 +169,9 @@ def test_a_rare_arm_does_not_hide_the_others(name, dtype):
 
     Both count; the gap feels an error of its arguments only three to seven times.
     """
-    play = normalised([1e-9, 0.5, 0.5], dtype)
-    losses = [[-1, 1e-9, 0], [-1000, 1e-6, 0], [-1, 1e-5, 0], [1, 1e-5, 0], [1, 0, 1e-9]]
+    play = normalised([1e-9, 0.5, 0.3, 0.2], dtype)
+    pairs = [(-1, 1e-9), (-1000, 1e-6), (-1, 1e-5), (1, 1e-5), (1, -1e-9)]
+    losses = [[large, small, 0, 0] for large, small in pairs]
     check(name, [(play, loss, rate) for loss in losses for rate in (1e-3, 1.0)], dtype)
 
 
@@ -178,8 +180,8 @@ def test_a_rare_arm_does_not_hide_the_others(name, dtype):
 def test_other_tsallis_powers(power, dtype):
     """The promise holds from nearly the log barrier to nearly the entropy."""
     POTENTIALS.setdefault(f"tsallis({power})", (tsallis(power), oracles.Tsallis(power)))
-    play = normalised([0.6, 0.4, 1e-9], dtype)
-    losses = [[1, 0, 0], [0, -1, 0], [0, 0, -1]]
+    play = normalised([0.5, 0.3, 0.2, 1e-9], dtype)
+    losses = [[1, 0, 0, 0], [0, 0, -1, 0], [0, 0, 0, -1]]
     rates = [1e-9, 1e-3, 0.1, 0.3, 1.0, 3.0, 30.0, 1e3, 1e8]
     cases = [(play, loss, rate) for loss in losses for rate in rates]
     check(f"tsallis({power})", cases, dtype)
@@ -236,8 +238,8 @@ def test_two_arms_in_closed_form(dtype):
 @every_float
 def test_entropy_in_closed_form(dtype):
     """M = l.p + log(sum p exp(-eta l)) / eta."""
-    play = normalised([0.3, 0.7 - 1e-9, 1e-9], dtype)
-    shapes = [[1, 0, 0], [0, -1, 0], [0, 0, -1], [1, -1, 0.5]]
+    play = normalised([0.2, 0.3, 0.5 - 1e-9, 1e-9], dtype)
+    shapes = [[1, 0, 0, 0], [0, 0, -1, 0], [0, 0, 0, -1], [1, -1, 0.5, 0.25]]
     cases = [
         (play, dtype(shape) * dtype(scale), dtype(rate))
         for shape in shapes
