@@ -118,11 +118,9 @@ def wait():
 
 main(["wait"])
 """
-    began = time.monotonic()
     code, errors = interrupt(script, tmp_path, after=0.5, times=3)
     assert code == 130
     assert errors == "sfmab: stopped\n"
-    assert time.monotonic() - began < 60  # the second sleep was interrupted
 
 
 def test_while_the_package_is_imported(tmp_path):

@@ -17,7 +17,7 @@ from sfmab_jax.numerics.threefry import game_key
 from sfmab_jax.worst_case.exact import exact_regret
 from sfmab_jax.worst_case.gradient import regret_gradient
 
-NUM_SEEDS = 4096
+NUM_SEEDS = 8192
 
 # A family's bandit, its NumPy loop and the rounds of its games; all have two or three arms.
 FAMILIES = {
