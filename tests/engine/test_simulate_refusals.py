@@ -1,14 +1,14 @@
 """What `simulate` refuses, and how it ends when a strategy fails or it is interrupted."""
 
 import re
+import sys
 import threading
-import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from simulated import ADAPTIVE, run_python, table_of
+from simulated import ADAPTIVE, UNIFORM, run_python, table_of
 
 import sfmab_jax as sf
 from sfmab_jax.engine.progress import Progress
@@ -74,14 +74,16 @@ FAMILY = sf.losses.uniform(num_arms=2)
     ],
     ids=lambda value: re.sub(r"0x\w+|\W+", "_", str(value))[:40],
 )
-def test_bad_arguments_are_refused_by_value(arguments, message):
-    """At once: nothing has been compiled when the message comes."""
+def test_bad_arguments_are_refused_by_value(arguments, message, monkeypatch):
+    """At once: nothing has been played when the message comes."""
+
+    def play(*jobs):
+        raise AssertionError("games are played")
+
+    monkeypatch.setattr(sys.modules["sfmab_jax.simulate"], "run_jobs", play)
     arguments = {"strategies": ADAPTIVE, "losses": TABLE, **arguments}
-    jax.devices()  # waking JAX up takes its own time
-    started = time.perf_counter()
     with pytest.raises(ValueError, match=message):
         sf.simulate(**arguments)
-    assert time.perf_counter() - started < 1
 
 
 def test_float64_must_be_enabled():
@@ -109,17 +111,15 @@ def test_interruption_stops_the_threads(monkeypatch):
 
     threads = set(threading.enumerate())
     monkeypatch.setattr(Progress, "draw", interrupt)
-    started = time.perf_counter()
     with pytest.raises(KeyboardInterrupt) as caught:
         sf.simulate(
-            ADAPTIVE,
+            UNIFORM,
             sf.losses.gaussian(num_arms=3),
             num_rounds=1_000_000_000,
             num_seeds=4096,
             chunk_rounds=64,
             seed=9,
         )
-    assert time.perf_counter() - started < 60
     assert len(calls) == 1
     message = str(caught.value)
     assert "of 4,096,000,000,000 rounds" in message
