@@ -23,10 +23,7 @@ GAMES = """
 import numpy as np
 import sfmab_jax as sf
 how = dict(num_rounds=40, num_seeds=4, checkpoints=3, chunk_rounds=16, progress=False)
-strategies = {
-    "adaptive": sf.strategies.scale_free(),
-    "decaying": sf.strategies.scale_free("decaying"),
-}
+strategies = {option: sf.strategies.scale_free(option) for option in OPTIONS}
 result = sf.simulate(strategies, sf.losses.sparse(num_arms=3), certificate=True, **how)
 assert all(np.isfinite(r.regret).all() for r in result.values())
 assert sum(r.certificate.violations.sum() for r in result.values()) == 0
@@ -68,7 +65,8 @@ assert np.isfinite(tuned.score.value)
 print("played")
 """
 # One of each kind of potential and estimator.
-NAMES = ("tsallis_inf", "exp3_ix", "ahb", "broad", "ada_hedge", "ucb1")
+NAMES = ("tsallis_inf", "ahb", "broad", "exp3_ix", "ada_hedge", "ucb1")
+OPTIONS = ("adaptive", "decaying")
 
 
 def run_under(variable: str, script: str):
@@ -81,11 +79,23 @@ def run_under(variable: str, script: str):
     )
 
 
+def games_of(names, options) -> str:
+    return f"NAMES, OPTIONS = {names!r}, {options!r}\n{GAMES}"
+
+
 @pytest.mark.parametrize(
-    "variable", some_in_default(["JAX_DEBUG_NANS", "JAX_DEBUG_KEY_REUSE"], ["JAX_DEBUG_NANS"])
+    ("variable", "names", "options"),
+    some_in_default(
+        [
+            ("JAX_DEBUG_NANS", NAMES[:3], OPTIONS[:1]),
+            ("JAX_DEBUG_NANS", NAMES[3:], OPTIONS[1:]),
+            ("JAX_DEBUG_KEY_REUSE", NAMES, OPTIONS),
+        ],
+        [("JAX_DEBUG_NANS", NAMES[:3], OPTIONS[:1])],
+    ),
 )
-def test_games_under(variable):
-    done = run_under(variable, f"NAMES = {NAMES!r}\n{GAMES}")
+def test_games_under(variable, names, options):
+    done = run_under(variable, games_of(names, options))
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["played"]
 
@@ -114,7 +124,7 @@ def test_searches_under(variable):
 @pytest.mark.full
 def test_games_leak_no_tracers():
     """Fewer strategies: every call is traced anew under this check."""
-    done = run_under("JAX_CHECK_TRACER_LEAKS", f"NAMES = {NAMES[:2]!r}\n{GAMES}")
+    done = run_under("JAX_CHECK_TRACER_LEAKS", games_of(NAMES[:2], OPTIONS))
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["played"]
 
