@@ -106,7 +106,7 @@ def test_intervals_cover_the_expected_regret(family, parameters):
     """
     losses = sf.losses.LOSSES[family](num_arms=3, **parameters)
     result = sf.simulate(
-        sf.strategies.scale_free(),
+        sf.strategies.exp3(),
         losses,
         num_rounds=40,
         num_seeds=100_000,
