@@ -8,6 +8,7 @@ arithmetic crosses them.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,6 +159,7 @@ class Run:
         )
 
 
+@cache
 def cpu_games_per_call(num_arms: int) -> int:
     """Return the games that one call plays on a CPU device, from 32 to 512."""
     return int(np.clip(2 ** np.floor(np.log2(16384 / num_arms)), 32, 512))

@@ -248,6 +248,12 @@ def _is_own(parts: Any) -> bool:
 
     These meet no NaN and do not look at the sign of a zero.
     """
+    return _has_own_functions(jax.tree.structure(parts))
+
+
+@lru_cache(maxsize=64)
+def _has_own_functions(structure: Any) -> bool:
+    parts = jax.tree.unflatten(structure, [0] * structure.num_leaves)
     homes = {(function.__module__ or "").split(".")[0] for function in static_functions(parts)}
     return homes <= {"sfmab_jax", "jax", "math"}
 
