@@ -251,7 +251,7 @@ def test_the_display_counts_what_is_played_and_what_is_left(finished, capsys):
 def test_killed_at_random_moments_and_resumed_it_is_bitwise_the_same(finished, tmp_path):
     """SIGKILL, SIGTERM and Ctrl-C by turns, at random moments of the blocks."""
     file, folder = tmp_path / "small.toml", tmp_path / "out"
-    many = TEXT.replace("[0.5, 1.0, 2.0, 4.0]", str([0.5 + k / 8 for k in range(30 * KILLS)]))
+    many = TEXT.replace("[0.5, 1.0, 2.0, 4.0]", str([0.5 + k / 8 for k in range(20 * KILLS)]))
     file.write_text(many)
     command = [sys.executable, "-c", "from sfmab_jax.cli import main; main()"]
     command += ["study", "run", str(file), "--output", str(folder)]

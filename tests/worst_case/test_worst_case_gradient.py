@@ -35,8 +35,8 @@ FAMILIES = {
     ),
 }
 
-# Mixing and AdaFTRL with the log barrier; each arm first, centred estimates, the entropy.
-IN_DEFAULT = ("adaptive", "ahb")
+# Mixing and AdaFTRL with the log barrier; the entropy at a given rate.
+IN_DEFAULT = ("adaptive", "exp3")
 EACH_FAMILY = pytest.mark.parametrize("name", some_in_default(FAMILIES, IN_DEFAULT))
 
 
