@@ -4,6 +4,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -21,7 +22,6 @@ from sfmab_jax.base import (
 from sfmab_jax.checks import check_integer
 from sfmab_jax.engine.gather import BatchResults
 from sfmab_jax.engine.layout import Run, chunk_rounds_for
-from sfmab_jax.engine.measure import measure_losses
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.engine.progress import Progress
 from sfmab_jax.engine.resume import Bookmarks
@@ -139,9 +139,6 @@ def simulate(
     if certificate and engine == "fused":
         raise ValueError("certificate=True needs engine='scan'; the fused engine follows none")
     sequences = check_sequences(num_sequences, sequence)
-    if chunk_rounds is None:
-        one = sequences == 1
-        chunk_rounds = chunk_rounds_for(sequence.num_arms, rounds, chosen[0], engine, one)
     run = Run(
         losses=sequence,
         num_rounds=rounds,
@@ -152,11 +149,17 @@ def simulate(
         checkpoints=check_checkpoints(checkpoints, rounds),
         dtype=dtype,
         unit=unit_of_losses(sequence.magnitude, dtype),
-        chunk_rounds=check_integer("chunk_rounds", chunk_rounds, 1, 2**20),
+        chunk_rounds=0
+        if chunk_rounds is None
+        else check_integer("chunk_rounds", chunk_rounds, 1, 2**20),
         devices=chosen,
         engine=engine,
         batching=batching,
     )
+    if chunk_rounds is None:
+        streamed = 0 if run.has_own_losses else run.sequences_per_device
+        size = chunk_rounds_for(sequence.num_arms, rounds, chosen[0], engine, streamed)
+        run = replace(run, chunk_rounds=size)
     check_switches(progress, certificate)
     for name, bandit in named.items():
         check_shapes(name, bandit, sequence.num_arms, dtype)
@@ -181,24 +184,25 @@ def _simulate(
     """Play what has been checked."""
     recorder = None if record is None else with_static_functions(known_function(record))
     bar = Progress(run.num_games * run.num_rounds * len(bandits), progress)
-    jobs: list[Callable[[threading.Event], Any]] = [
-        partial(measure_losses, run, bookmarks=bookmarks)
-    ]
+    jobs: list[Callable[[threading.Event], Any]] = []
     for number, (name, bandit) in enumerate(bandits.items()):
         play = partial(play_batch, bookmarks=bookmarks, bookmark_prefix=f"games_{number}")
         how = (run, with_static_functions(bandit), recorder, observers[name])
         for batch in range(run.num_batches):
-            jobs.append(partial(play, *how, batch, bar.advance))
+            # The first strategy measures the losses on which all of them play.
+            jobs.append(partial(play, *how, batch, number == 0, bar.advance))
     try:
         with bar:
             settled = [_under_own_settings()(job) for job in jobs]
-            rows, *batches = run_jobs(settled, run.devices, bar.draw)
+            played = run_jobs(settled, run.devices, bar.draw)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped after {bar.done:,} of {bar.total:,} rounds; nothing was kept. The same call "
             f"with seed={run.seed} plays the same games again; fewer rounds or seeds, or some "
             "seeds at a time with first_seed=, take less time"
         ) from None
+    batches = [results for results, _ in played]
+    rows = np.concatenate([rows for _, rows in played[: run.num_batches]], axis=-1)
     norms = norms_from_rows(rows, run.losses.num_arms, run.checkpoints, run.unit)
     warn_if_not_finite(norms, run.losses)
     results = {}

@@ -46,7 +46,7 @@ def plan(
     cells = plan_cells(study)
     machine = this_machine()
     if rounds_per_second is None:
-        machine = measure_speed(machine, cells, say)
+        machine = measure_speed(machine, cells, study.seeds, say)
     else:
         machine = machine._replace(vectors=1, speed=rounds_per_second * (_ARMS + 5))
     machine = machine._replace(

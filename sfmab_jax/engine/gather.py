@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from sfmab_jax.engine.measure import Measure
 from sfmab_jax.engine.rounds import GroupState
 
 __all__ = ["BatchResults", "gather_results"]
@@ -22,6 +23,8 @@ class BatchResults:
     records: Any  # leaves [games, C, ...]
     observed: np.ndarray | None  # rows of the observer [games, C, R], in units of `Run.unit`
     first_without_law: np.ndarray | None  # int32 [games], see `GroupState`
+    # Rows of `measure.Row` of each game's own losses, [games, C, 8], if they are measured.
+    loss_rows: np.ndarray | None
 
 
 def gather_results(
@@ -65,7 +68,11 @@ def gather_results(
     without_law = None
     if isinstance(states[0].first_without_law, Array):
         without_law = of_games(*(np.asarray(state.first_without_law) for state in states))
-    return BatchResults(realised, expected, records, rows, without_law)
+    loss_rows = None
+    if isinstance(states[0].measure, Measure):
+        measures: list[Any] = [state.measure for state in states]
+        loss_rows = checkpoints_of_games(*(measure.rows for measure in measures))
+    return BatchResults(realised, expected, records, rows, without_law, loss_rows)
 
 
 def _put(rows: np.ndarray, places: np.ndarray, games: np.ndarray) -> None:

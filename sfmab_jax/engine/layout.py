@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sfmab_jax.engine.loss_stream import MOST_WINDOW_LOSSES, LossStream
+from sfmab_jax.base import with_static_functions
+from sfmab_jax.engine.loss_stream import MOST_WINDOW_LOSSES, LossProcess, LossStream
 from sfmab_jax.losses import LossSequence
 
 __all__ = [
@@ -23,19 +24,23 @@ __all__ = [
     "cpu_games_per_call",
     "games_per_call",
     "group_width",
+    "makes_own_losses",
     "padded_shape",
     "sequences_per_device",
+    "streamed_sequences",
     "window_rounds",
 ]
 
 # On CPU, the most arms times games of a batch.
 _BATCH_NUMBERS = 2**18
 # On CPU, about the rounds times arms times games of one call: some tenths of a second.
-_CHUNK_WORK = 2**24
-# A chunk on CPU is this many times as long where all games share one sequence of losses.
-_SHARED_FACTOR = 4
+_CHUNK_WORK = 2**26
+# On CPU, the most losses that are streamed to a call: 8 MiB of float32.
+_CHUNK_LOSSES = 2**21
 # The most rounds in a window.
 _WINDOW = 16
+# From so many seeds of each sequence on, losses are made once for all of them.
+_SHARING_SEEDS = 16
 # On accelerators, numbers of state and scratch for each arm of a game.
 _NUMBERS_PER_ARM = 64
 # The losses of a chunk for a tile of a TPU stay in its vector memory: 4 MiB of float32.
@@ -87,6 +92,41 @@ class Run:
     @property
     def num_games(self) -> int:
         return self.num_sequences * self.num_seeds
+
+    @property
+    def has_own_losses(self) -> bool:
+        """Whether every lane makes the losses of its game; otherwise they come in a stream."""
+        return makes_own_losses(self.losses, self.num_sequences, self.num_seeds, self.engine)
+
+    @property
+    def loss_process(self) -> LossProcess:
+        """The process by which a lane makes its losses."""
+        to_units = np.asarray(1 / self.unit, self.dtype)
+        return LossProcess(with_static_functions(self.losses.next), to_units)
+
+    @property
+    def sequences_in_row(self) -> int | None:
+        """How many sequences in a row the lanes of a group play on, on each device.
+
+        Equally many lanes play on each. None if that is not so, or if losses are not streamed.
+        """
+        width = self.group_games // len(self.devices)
+        if self.engine != "scan" or self.has_own_losses:
+            return None
+        if self.num_seeds % width == 0:
+            return 1
+        return width // self.num_seeds if width % self.num_seeds == 0 else None
+
+    @property
+    def sequences_per_device(self) -> int:
+        """The most loss sequences that the lanes of one device play on in a batch.
+
+        A power of two, unless each group has its own.
+        """
+        in_row, width = self.sequences_in_row, self.batch_width
+        if in_row and width % self.num_seeds == 0:
+            return min(width // self.num_seeds, -(-self.num_sequences // in_row) * in_row)
+        return sequences_per_device(self.num_sequences, self.num_seeds, width)
 
     @property
     def batch_width(self) -> int:
@@ -186,6 +226,29 @@ def group_width(num_arms: int) -> int:
     return 128 if num_arms <= 256 else 1
 
 
+def makes_own_losses(
+    losses: LossSequence, num_sequences: int, num_seeds: int, engine: str = "scan"
+) -> bool:
+    """Return whether every lane makes the losses of its game.
+
+    That pays where few games share a sequence: to make a loss in the lanes takes about as long as
+    to hand it to them.
+    """
+    return (
+        engine == "scan"
+        and losses.table is None
+        and num_sequences > 1
+        and num_seeds < _SHARING_SEEDS
+    )
+
+
+def streamed_sequences(losses: LossSequence, num_sequences: int, num_seeds: int) -> int:
+    """Return the most loss sequences that are streamed to a call on CPU, 0 if lanes make theirs."""
+    if makes_own_losses(losses, num_sequences, num_seeds):
+        return 0
+    return sequences_per_device(num_sequences, num_seeds, cpu_games_per_call(losses.num_arms))
+
+
 def sequences_per_device(num_sequences: int, num_seeds: int, width: int) -> int:
     """Return the most loss sequences that the lanes of one device play on, as a power of two."""
     if num_seeds % width == 0 or num_sequences == 1:
@@ -195,19 +258,31 @@ def sequences_per_device(num_sequences: int, num_seeds: int, width: int) -> int:
 
 
 def chunk_rounds_for(
-    num_arms: int, num_rounds: int, device: Any, engine: str = "scan", one_sequence: bool = False
+    num_arms: int,
+    num_rounds: int,
+    device: Any,
+    engine: str = "scan",
+    num_sequences: int | None = None,
 ) -> int:
     """Return the rounds in one call of the compiled program; results do not depend on it.
 
-    On CPU a chunk is longer where all games share one sequence of losses, which then takes little
-    memory. On accelerators the losses of a chunk, should every lane have its own, take at most a
-    sixteenth of the memory.
+    On CPU a call takes some tenths of a second, and the losses streamed to it stay in the cache. On
+    accelerators the losses of a chunk, should every lane have its own, take at most a sixteenth of
+    the memory.
+
+    Args:
+      num_arms: n.
+      num_rounds: T.
+      device: one of those that play.
+      engine: "scan" or "fused".
+      num_sequences: how many are streamed to a device, 0 if its lanes make their own losses; None
+        for as many as it has lanes.
     """
     width = games_per_call(num_arms, device)
     if device.platform == "cpu":
-        factor = _SHARED_FACTOR if one_sequence else 1
-        rounds = max(_WINDOW, factor * _power_of_two(_CHUNK_WORK / (num_arms * width)))
-        most = 8192 if one_sequence else 4096
+        streamed = width if num_sequences is None else max(1, num_sequences)
+        rounds = _power_of_two(min(_CHUNK_WORK / width, _CHUNK_LOSSES / streamed) / num_arms)
+        rounds, most = max(_WINDOW, rounds), 8192
     else:
         padded, most = padded_shape((num_arms,))[0], 4096
         rounds = max(1, _power_of_two(_memory_class(device) / 16 / (4 * padded * width)))

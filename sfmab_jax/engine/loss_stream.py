@@ -1,8 +1,12 @@
-"""The losses of a run, a chunk of rounds at a time: made on the device, or read from a table."""
+"""The losses of a run: one round of one sequence, and chunks of rounds of several.
+
+Lanes that make their own losses do it by a `RoundMaker`. Losses that many games share come in a
+stream, made on the device in the same way or read from a table.
+"""
 
 from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,10 +14,27 @@ import numpy as np
 from jax import Array, lax
 
 from sfmab_jax.base import with_static_functions
-from sfmab_jax.losses.sequence import LossSequence
-from sfmab_jax.numerics.threefry import pinned_generator, root_key
+from sfmab_jax.engine.lanes import (
+    OverGames,
+    compile_loop,
+    in_two_parts,
+    keep_shared,
+    over_lanes,
+)
+from sfmab_jax.losses.sequence import LossSequence, LossTable
+from sfmab_jax.numerics.hints import keep
+from sfmab_jax.numerics.threefry import key_of_words, pinned_generator, root_key
 
-__all__ = ["MOST_WINDOW_LOSSES", "LossStream"]
+__all__ = [
+    "MOST_WINDOW_LOSSES",
+    "LossProcess",
+    "LossStream",
+    "RoundMaker",
+    "early_values",
+    "generate_pieces",
+    "round_maker",
+    "start_sequences",
+]
 
 # Losses are made in vectors of at least this many (of rounds, or of sequences where rounds depend
 # on each other), so that they never meet scalar code, which may round differently.
@@ -21,6 +42,57 @@ _VECTOR = 16
 # The most losses of one sequence in a window. A rule of the arms alone, since every shape is a
 # program of its own.
 MOST_WINDOW_LOSSES = 2**18
+
+
+# Rows of a table are laid out for the lanes so many numbers at a time, to stay in the cache.
+_TABLE_BLOCK = 2**16
+
+
+class LossProcess(NamedTuple):
+    """How the losses of any sequence of a family are made, round by round."""
+
+    next: Callable[[Any, Array, Array], tuple[Any, Array]]  # see `LossSequence`
+    to_units: Any  # what a loss is multiplied by to be counted in units of the run, []
+
+
+class RoundMaker(NamedTuple):
+    """How one round of one sequence is made, in two steps.
+
+    What depends on the round alone is computed for a vector of rounds, and only the rest for each
+    sequence. So it is done once for all sequences, and always in vectors.
+    """
+
+    early: Callable[[Array], list[Any]]  # round -> values
+    late: Callable[..., tuple[Any, Array]]  # (values, state, key [2]) -> (state, losses [n])
+
+
+def round_maker(process: LossProcess, states: Any) -> RoundMaker:
+    """Return how rounds are made of sequences with these ``states``, leaves [..., K]."""
+
+    def make_round(round_: Array, state: Any, words: Array) -> tuple[Any, Array]:
+        state, losses = process.next(state, key_of_words(words), round_)
+        # Stored: whatever reads the losses, in whatever program, finds the same bits.
+        (losses,) = keep(losses.astype(process.to_units.dtype) * process.to_units)
+        return state, losses
+
+    one_state = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[:-1], x.dtype), states)
+    words = jax.ShapeDtypeStruct((2,), jnp.uint32)
+    round_ = jax.ShapeDtypeStruct((), jnp.int32)
+    return RoundMaker(*in_two_parts(make_round, round_, one_state, words))
+
+
+def early_values(
+    mapped: OverGames, maker: RoundMaker, first_round: Array, rounds: int
+) -> list[Any]:
+    """Return what depends on the round alone, for some rounds: leaves [rounds, ...]."""
+    vector = first_round + jnp.arange(max(rounds, _VECTOR), dtype=jnp.int32)
+    return [jnp.moveaxis(x, -1, 0)[:rounds] for x in mapped(maker.early)(vector)]
+
+
+def start_sequences(losses: LossSequence, seed: int, sequences: np.ndarray) -> tuple[Array, Any]:
+    """Return the keys, uint32 [2, K], and the first states, leaves [..., K], of K sequences."""
+    init = with_static_functions(losses.init)
+    return _start(init, root_key(seed), jnp.uint32(sequences))
 
 
 class LossStream:
@@ -45,15 +117,16 @@ class LossStream:
         self._sequences = sequences
         self._unit, self._dtype = unit, dtype
         self._chunk_rounds = chunk_rounds
-        self._piece_rounds = _VECTOR if losses.num_arms * _VECTOR <= MOST_WINDOW_LOSSES else 1
         self._spare: Array | None = None  # rounds made already for the next chunk
         if losses.table is None:
-            self._next = with_static_functions(losses.next)
-            init = with_static_functions(losses.init)
-            _, states = jax.eval_shape(_start, init, root_key(seed), jnp.uint32(sequences))
+            to_units = np.asarray(1 / unit, dtype)
+            self._process = LossProcess(with_static_functions(losses.next), to_units)
+            start = partial(start_sequences, losses, seed)
+            _, states = jax.eval_shape(start, sequences)
+            self._piece_rounds = _rounds_of_piece(losses.num_arms, states)
             if _is_made_round_by_round(self._piece_rounds, states):  # in whole vectors of sequences
                 sequences = np.resize(sequences, -(-len(sequences) // _VECTOR) * _VECTOR)
-            self._keys, self._states = _start(init, root_key(seed), jnp.uint32(sequences))
+            self._keys, self._states = start(sequences)
 
     @pinned_generator()
     def chunk(self, first_round: int) -> Array:
@@ -62,12 +135,7 @@ class LossStream:
         Chunks are asked for in order.
         """
         if self._losses.table is not None:
-            rounds = slice(first_round - 1, first_round - 1 + self._chunk_rounds)
-            rows = self._losses.table[self._sequences, rounds].astype(np.float64) / self._unit
-            shape = (self._chunk_rounds, rows.shape[2], rows.shape[0])
-            filled = np.zeros(shape, self._dtype)
-            filled[: rows.shape[1]] = np.moveaxis(rows, 0, -1)
-            return jnp.asarray(filled)
+            return jnp.asarray(self._read_rounds(self._losses.table, first_round))
         losses = self._spare
         missing = self._chunk_rounds - (0 if losses is None else len(losses))
         if missing > 0:
@@ -93,24 +161,51 @@ class LossStream:
             self._states = jax.tree.unflatten(structure, arrays[:own])
             self._spare = arrays[own] if len(arrays) > own else None
 
+    def _read_rounds(self, table: LossTable, first_round: int) -> np.ndarray:
+        """Return the losses of a chunk from a table, with the sequences last."""
+        index: Any = self._sequences
+        if isinstance(table, np.ndarray) and (np.diff(index) == 1).all():
+            index = slice(index[0], index[-1] + 1)  # a view: nothing is copied yet
+        last = min(first_round - 1 + self._chunk_rounds, table.shape[1])
+        num_arms, num_sequences = table.shape[2], len(self._sequences)
+        losses = np.empty((self._chunk_rounds, num_arms, num_sequences), self._dtype)
+        losses[last - first_round + 1 :] = 0
+        block = max(1, _TABLE_BLOCK // (num_arms * num_sequences))
+        for start in range(first_round - 1, last, block):
+            rows = table[index, start : min(start + block, last)]
+            if self._unit != 1:
+                # Exact where the table has the precision of the run: the unit is a power of two.
+                rows = rows.astype(np.result_type(rows.dtype, self._dtype)) / self._unit
+            place = start - first_round + 1
+            losses[place : place + rows.shape[1]] = np.moveaxis(rows, 0, -1)
+        return losses
+
     def _make_rounds(self, first_round: int, num_rounds: int) -> Array:
         """Make at least so many rounds, in whole pieces."""
         num_pieces = -(-num_rounds // self._piece_rounds)
-        generate = _compiled_generate_pieces(
-            num_arms=self._losses.num_arms,
-            buffer_pieces=num_pieces,
-            piece_rounds=self._piece_rounds,
-        )
-        self._states, losses = generate(
-            self._next,
+        (device,) = self._keys.devices()
+        given = (
+            self._process,
             self._states,
             self._keys,
-            jnp.int32(first_round),
-            jnp.int32(num_pieces),
-            jnp.int32(len(self._sequences)),
-            jnp.asarray(1 / self._unit, self._dtype),
+            np.int32(first_round),
+            np.int32(num_pieces),
+            np.int32(len(self._sequences)),
         )
+        sizes = {
+            "num_arms": self._losses.num_arms,
+            "buffer_pieces": num_pieces,
+            "piece_rounds": self._piece_rounds,
+        }
+        generate = _compiled_generate(device.platform)(*given, **sizes)
+        self._states, losses = generate(*given, **sizes)
         return losses
+
+
+def _rounds_of_piece(num_arms: int, states: Any) -> int:
+    """Return how many rounds are made together; many if they do not depend on each other."""
+    sizes = (_VECTOR,) if jax.tree.leaves(states) else (8 * _VECTOR, _VECTOR)
+    return next((size for size in sizes if num_arms * size <= MOST_WINDOW_LOSSES), 1)
 
 
 def _is_made_round_by_round(piece_rounds: int, states: Any) -> bool:
@@ -126,23 +221,23 @@ def _start(init, root: Array, sequences: Array) -> tuple[Array, Any]:
     """Return keys and first states of sequences. Games draw from the other half of the split."""
     family = jax.random.split(root)[1]
     keys = jax.vmap(partial(jax.random.fold_in, family))(sequences)
-    return keys, jax.vmap(init, out_axes=-1)(keys)
+    return jax.random.key_data(keys).T, jax.vmap(init, out_axes=-1)(keys)
 
 
-@lru_cache(maxsize=32)
-def _compiled_generate_pieces(**sizes: Any) -> Callable:
-    """Return `_generate_pieces` compiled for these sizes; the least recently used are dropped."""
-    return jax.jit(partial(_generate_pieces, **sizes))
+@cache
+def _compiled_generate(platform: str) -> Callable:
+    """Return a function of arguments that gives `generate_pieces` compiled for them."""
+    sizes = ("num_arms", "buffer_pieces", "piece_rounds")
+    return compile_loop(generate_pieces, platform, static_argnames=sizes)
 
 
-def _generate_pieces(
-    next_loss,
+def generate_pieces(
+    process: LossProcess,
     states: Any,
     keys: Array,
     first_round: Array,
     num_pieces: Array,
     num_sequences: Array,
-    to_units: Array,
     *,
     num_arms: int,
     buffer_pieces: int,
@@ -150,41 +245,44 @@ def _generate_pieces(
 ) -> tuple[Any, Array]:
     """Return the losses of ``num_pieces * piece_rounds`` rounds, [rounds, n, sequences].
 
+    Rounds that do not depend on each other are made as the lanes of one sequence, a piece of them
+    at a time. Otherwise the sequences are the lanes, and rounds are made one after another.
+
     The numbers of pieces and sequences are traced, as a loop of known length may be unrolled and
     then round differently; ``buffer_pieces`` is ``num_pieces`` once more, for the result's shape.
     """
-
-    def in_units(losses: Array) -> Array:
-        return losses.astype(to_units.dtype) * to_units
-
-    def one_round(states, round_):
-        over_sequences = jax.vmap(next_loss, in_axes=(-1, 0, None), out_axes=-1)
-        states, losses = over_sequences(states, keys, round_)
-        return states, in_units(losses)
-
-    def rounds_of(piece):
-        within = jnp.arange(piece_rounds, dtype=jnp.int32)
-        return first_round + piece * piece_rounds + within
+    dtype = process.to_units.dtype
+    maker = round_maker(process, states)
 
     if _is_made_round_by_round(piece_rounds, states):
 
+        def one_round(states, values):
+            values = [keep_shared(value) for value in values]
+            return over_lanes(partial(maker.late, values))(states, keys)
+
         def add_piece(index, carry):
             states, buffer = carry
-            states, losses = lax.scan(one_round, states, rounds_of(index))
+            start = first_round + index * piece_rounds
+            values = early_values(over_lanes, maker, start, piece_rounds)
+            states, losses = lax.scan(one_round, states, values, length=piece_rounds)
             return states, lax.dynamic_update_slice_in_dim(buffer, losses, index * piece_rounds, 0)
 
-        buffer = jnp.zeros((buffer_pieces * piece_rounds, num_arms, len(keys)), to_units.dtype)
+        buffer = jnp.zeros((buffer_pieces * piece_rounds, num_arms, keys.shape[1]), dtype)
         return lax.fori_loop(0, num_pieces, add_piece, (states, buffer))
 
     def piece_of_sequence(index, buffer):
-        # Without a state the rounds are independent: a vector of them. One sequence after another,
-        # each contiguous, so that no shape or stride depends on their number.
+        # One sequence after another, so that no shape or stride depends on their number.
         sequence, piece = index // num_pieces, index % num_pieces
-        over_rounds = jax.vmap(lambda t: next_loss(states, keys[sequence], t)[1])
-        losses = in_units(over_rounds(rounds_of(piece)))[None]
-        start = (sequence, piece * piece_rounds, jnp.zeros_like(sequence))
-        return lax.dynamic_update_slice(buffer, losses, start)
+        words = keep_shared(lax.dynamic_index_in_dim(keys, sequence, 1, keepdims=False))
+        rounds = first_round + piece * piece_rounds + jnp.arange(piece_rounds, dtype=jnp.int32)
 
-    buffer = jnp.zeros((len(keys), buffer_pieces * piece_rounds, num_arms), to_units.dtype)
+        def losses_of(round_, values):
+            return maker.late(values, states, words)[1]
+
+        losses = over_lanes(losses_of)(rounds, over_lanes(maker.early)(rounds))[None, None]
+        zero = jnp.zeros_like(sequence)
+        return lax.dynamic_update_slice(buffer, losses, (sequence, piece, zero, zero))
+
+    buffer = jnp.zeros((keys.shape[1], buffer_pieces, num_arms, piece_rounds), dtype)
     buffer = lax.fori_loop(0, num_sequences * num_pieces, piece_of_sequence, buffer)
-    return states, jnp.moveaxis(buffer, 0, -1)
+    return states, buffer.transpose(1, 3, 2, 0).reshape(-1, num_arms, keys.shape[1])

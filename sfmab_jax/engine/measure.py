@@ -1,19 +1,15 @@
-"""Measure loss sequences, chunk after chunk: their norms and their best arm at the checkpoints."""
+"""Measure loss sequences: their norms and their best arm at the checkpoints."""
 
-import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from sfmab_jax.engine.lanes import compile_loop, over_lanes
-from sfmab_jax.engine.layout import Run
-from sfmab_jax.engine.resume import Bookmark, Bookmarks
-from sfmab_jax.engine.rounds import checkpoint_rows
+from sfmab_jax.engine.checkpoints import checkpoint_rows, write_row
+from sfmab_jax.engine.lanes import OverGames, compile_loop, over_lanes
 from sfmab_jax.numerics.arms import arm_sum
 from sfmab_jax.numerics.double_word import Sum, add
 
@@ -21,8 +17,9 @@ __all__ = [
     "Measure",
     "Row",
     "begin_measure",
+    "compiled_measure",
     "measure_chunk",
-    "measure_losses",
+    "measure_round",
     "rescale_squares",
     "unit_of_squares",
 ]
@@ -41,13 +38,19 @@ class Row(NamedTuple):
     l_inf: Any
 
 
-class Measure(NamedTuple):
-    """Running measures of some sequences; all leaves [..., sequences]."""
+class _Sums(NamedTuple):
+    """Of the rounds so far."""
 
     totals: Sum  # S_i [n]
     l_1: Sum
     l_2: Sum  # in units of the square of `unit_of_squares`
     l_inf: Array
+
+
+class Measure(NamedTuple):
+    """Running measures of some sequences; all leaves [..., sequences]."""
+
+    sums: _Sums
     rows: Array  # at the checkpoints [C + 1, 8]
 
 
@@ -58,12 +61,29 @@ def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dt
         return np.zeros((*shape, num_sequences), dtype)
 
     return Measure(
-        totals=Sum(zeros(num_arms), zeros(num_arms)),
-        l_1=Sum(zeros(), zeros()),
-        l_2=Sum(zeros(), zeros()),
-        l_inf=zeros(),
+        _Sums(
+            totals=Sum(zeros(num_arms), zeros(num_arms)),
+            l_1=Sum(zeros(), zeros()),
+            l_2=Sum(zeros(), zeros()),
+            l_inf=zeros(),
+        ),
         rows=zeros(num_checkpoints + 1, len(Row._fields)),
     )
+
+
+def measure_round(
+    mapped: OverGames, measure: Measure, losses: Array, row: Array, is_checkpoint: Array
+) -> Measure:
+    """Measure one round of all sequences.
+
+    Args:
+      mapped: the transform that maps one sequence over all.
+      measure: of the rounds before.
+      losses: l_t [n, sequences].
+      row, is_checkpoint: where the round belongs, see `checkpoint_rows`.
+    """
+    sums = mapped(_add_round)(measure.sums, losses)
+    return Measure(sums, write_row(measure.rows, row, is_checkpoint, lambda: mapped(_row)(sums)))
 
 
 def measure_chunk(
@@ -71,14 +91,18 @@ def measure_chunk(
 ) -> Measure:
     """Measure a chunk of rounds, ``losses`` [rounds, n, sequences], from ``first_round`` on."""
 
-    def measure_round(measure: Measure, now) -> tuple[Measure, None]:
-        row, losses = now
-        totals, l_1, l_2, l_inf, numbers = over_lanes(_measure_round)(*measure[:-1], losses)
-        return Measure(totals, l_1, l_2, l_inf, measure.rows.at[row].set(numbers)), None
+    def step(measure: Measure, now) -> tuple[Measure, None]:
+        return measure_round(over_lanes, measure, *now), None
 
     rounds = first_round + jnp.arange(len(losses), dtype=jnp.int32)
     rows = checkpoint_rows(checkpoints, rounds)
-    return lax.scan(measure_round, measure, (rows, losses))[0]
+    return lax.scan(step, measure, (losses, *rows))[0]
+
+
+@cache
+def compiled_measure(platform: str) -> Callable:
+    """Return a function of arguments that gives `measure_chunk` compiled for them."""
+    return compile_loop(measure_chunk, platform, donate_argnames=("measure",))
 
 
 def unit_of_squares(l_inf: Any, numpy: Any) -> Any:
@@ -111,57 +135,29 @@ def rescale_squares(squares: Sum, before: Array, after: Array) -> tuple[Sum, Arr
     return Sum(*(word * change * change for word in squares)), per_unit
 
 
-def _measure_round(totals: Sum, l_1: Sum, l_2: Sum, l_inf: Array, loss: Array):
-    """Measure one round of one sequence."""
+def _add_round(sums: _Sums, loss: Array) -> _Sums:
+    """Add a round of one sequence, ``loss`` [n]."""
     size = jnp.abs(loss)
-    totals = add(totals, loss)
-    l_1 = add(l_1, arm_sum(size))
-    before, l_inf = l_inf, jnp.maximum(l_inf, jnp.max(size))
-    l_2, per_unit = rescale_squares(l_2, before, l_inf)
-    scaled = size * per_unit
-    l_2 = add(l_2, arm_sum(scaled * scaled))
+    l_inf = jnp.maximum(sums.l_inf, jnp.max(size))
+    l_1, squares = arm_sum(size), arm_sum(size * size)
+
+    def in_new_unit() -> tuple[Array, Sum]:
+        l_2, per_unit = rescale_squares(sums.l_2, sums.l_inf, l_inf)
+        scaled = size * per_unit
+        return arm_sum(scaled * scaled), l_2
+
+    # All but always the unit of the squares is 1.
+    is_one = (unit_of_squares(sums.l_inf, jnp) == 1) & (unit_of_squares(l_inf, jnp) == 1)
+    squares, l_2 = lax.cond(is_one, lambda: (squares, sums.l_2), in_new_unit)
+    return _Sums(add(sums.totals, loss), add(sums.l_1, l_1), add(l_2, squares), l_inf)
+
+
+def _row(sums: _Sums) -> Array:
+    """Return what is kept of one sequence at a checkpoint, [8]."""
+    totals, l_1, l_2, l_inf = sums
     lowest = jnp.min(totals.value)
     excess = jnp.min((totals.value - lowest) + totals.error)
-    mean_excess = arm_sum((totals.value - lowest) + totals.error) / len(loss)
+    mean_excess = arm_sum((totals.value - lowest) + totals.error) / len(totals.value)
     s_inf = jnp.max(jnp.abs(totals.value))
     row = Row(lowest, excess, mean_excess, s_inf, l_1.value, l_1.error, l_2.value, l_inf)
-    return totals, l_1, l_2, l_inf, jnp.stack(row)
-
-
-@cache
-def _compiled_measure(platform: str) -> Callable:
-    return compile_loop(measure_chunk, platform, donate_argnames=("measure",))
-
-
-def measure_losses(
-    run: Run, stop: threading.Event, *, bookmarks: Bookmarks | None = None
-) -> np.ndarray | None:
-    """Return the rows [C, 8, K] of all sequences at the checkpoints; None if stopped.
-
-    `results.norms.norms_from_rows` makes norms of them.
-    """
-    num_arms = run.losses.num_arms
-    program_for = _compiled_measure(run.devices[0].platform)
-    width = min(run.batch_width, 1 << (run.num_sequences - 1).bit_length())
-    rows = []
-    for start in range(0, run.num_sequences, width):
-        stream = run.loss_stream(np.minimum(start + np.arange(width), run.num_sequences - 1))
-        measure = begin_measure(
-            num_arms=num_arms,
-            num_sequences=width,
-            num_checkpoints=len(run.checkpoints),
-            dtype=run.dtype,
-        )
-        bookmark = Bookmark(bookmarks, f"norms_{start}_{width}", num_rounds=run.num_rounds)
-        measure, next_round = bookmark.resume(measure, stream)
-        for chunk in run.chunks(next_round):
-            if stop.is_set():
-                return None
-            losses = stream.chunk(chunk.first_round)
-            when = (jnp.int32(run.checkpoints), jnp.int32(chunk.first_round))
-            arguments = (losses, measure, *when)
-            measure = program_for(*arguments)(*arguments)
-            jax.block_until_ready(measure)
-            bookmark.keep(chunk.last_round, measure, stream)
-        rows.append(np.asarray(measure.rows)[:-1])
-    return np.concatenate(rows, axis=-1)[..., : run.num_sequences]
+    return jnp.stack(row)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from sfmab_jax.engine.loss_stream import LossStream
 
@@ -42,7 +43,7 @@ class Bookmark:
         self._num_rounds, self._num_games = num_rounds, num_games
         self._done = 0  # rounds, when last kept
 
-    def resume(self, carried: Tree, stream: LossStream) -> tuple[Tree, int]:
+    def resume(self, carried: Tree, stream: LossStream | None) -> tuple[Tree, int]:
         """Return (state, next round) at the bookmark and move the stream there.
 
         (carried, 1) if there is none.
@@ -52,25 +53,33 @@ class Bookmark:
             return carried, 1
         done, arrays = found
         leaves, structure = jax.tree.flatten(carried)
-        if not _alike(arrays, [*leaves, *stream.state()]):  # left by another layout of the games
+        if not _alike(arrays, [*leaves, *_state_of(stream)]):  # left by another layout of the games
             return carried, 1
-        stream.restore(arrays[len(leaves) :])
+        if stream is not None:
+            stream.restore(arrays[len(leaves) :])
         self._done = done
         self._bookmarks.resumed(done * self._num_games)
         # Copies, as the engine donates its buffers.
         copies = [jnp.array(array) for array in arrays[: len(leaves)]]
         return jax.tree.unflatten(structure, copies), done + 1
 
-    def keep(self, done: int, carried: Any, stream: LossStream) -> None:
+    def keep(self, done: int, carried: Any, stream: LossStream | None) -> None:
         """Keep the place after ``done`` rounds if that ends a span or the run."""
         if self._bookmarks is None:
             return
         span = self._bookmarks.span_rounds
         if done // span > self._done // span or done == self._num_rounds:
             # Copied first, since NumPy would hold on to buffers that the engine donates.
-            state = [np.asarray(jnp.copy(x)) for x in (*jax.tree.leaves(carried), *stream.state())]
+            state = [
+                np.asarray(jnp.copy(x)) for x in (*jax.tree.leaves(carried), *_state_of(stream))
+            ]
             self._bookmarks.write(self._place, done, state)
             self._done = done
+
+
+def _state_of(stream: LossStream | None) -> list[Array]:
+    """Return what a stream of losses carries; games that make their own have none."""
+    return [] if stream is None else stream.state()
 
 
 def _alike(arrays: list[np.ndarray], templates: list[Any]) -> bool:

@@ -14,7 +14,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from sfmab_jax.base import Bandit, BanditState, Round
-from sfmab_jax.engine.lanes import OverGames, keep_alike, over_lanes
+from sfmab_jax.engine.checkpoints import checkpoint_rows, write_row
+from sfmab_jax.engine.lanes import OverGames, keep_shared, over_lanes
+from sfmab_jax.engine.loss_stream import LossProcess, RoundMaker, early_values, round_maker
+from sfmab_jax.engine.measure import Measure, measure_round
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.numerics.arms import arm_sum, pick
 from sfmab_jax.numerics.double_word import Sum, add, start_sum
@@ -24,7 +27,6 @@ from sfmab_jax.numerics.threefry import threefry_2x32
 __all__ = [
     "GroupState",
     "begin_group",
-    "checkpoint_rows",
     "in_groups",
     "over_games",
     "play_chunk",
@@ -50,6 +52,8 @@ class GroupState(NamedTuple):
     observer_rows: Any  # and its rows at the checkpoints [C + 1, R, W]
     # The first round whose p'_t is no law, int32 [W], 0 if there is none; () if none is watched.
     first_without_law: Any
+    losses: Any = ()  # the states of the lanes' own loss processes, leaves [..., W]; () if shared
+    measure: Measure | tuple[()] = ()  # of the lanes' own losses; () if they are not measured here
 
 
 def over_games(batching: str, exact: bool = True) -> OverGames:
@@ -109,10 +113,10 @@ def play_chunk(
     bandit: Bandit,
     record: Callable[[BanditState], Any] | None,
     observer: Observer | None,
-    losses: Array,
+    losses: Array | LossProcess,
     group: GroupState,
     game_keys: Array,
-    lane_sequence: Array,
+    lane_losses: Array,
     checkpoints: Array,
     first_round: Array,
     num_windows: Array,
@@ -127,38 +131,49 @@ def play_chunk(
 
     Args:
       bandit, record, observer: pytrees of numbers with static functions.
-      losses: of the chunk, [rounds, n, sequences].
+      losses: of the chunk, [rounds, n, sequences], or the process by which every lane makes its
+        own.
       group: carried from chunk to chunk.
       game_keys: uint32 [2, W].
-      lane_sequence: which of the sequences a lane plays on, int32 [W].
+      lane_losses: which of the sequences each lane plays on, int32 [W]; or [1, R] if lane w
+        plays on the (w mod R)-th of R in a row; with a process the keys of their own, uint32
+        [2, W].
       checkpoints: the rounds at which totals are kept, int32 [C].
       first_round, num_windows: int32 [], traced: one program serves any number of rounds.
       window: rounds whose losses are handed to the lanes together, static.
       batching: how one game becomes many, "lanes" or "vmap".
       exact: see `sfmab_jax.engine.lanes`.
     """
+    mapped, parts = over_games(batching, exact), (bandit, record, observer)
+    width = game_keys.shape[-1]
+    streamed: Any = losses  # if there is no maker
+    maker = round_maker(losses, group.losses) if isinstance(losses, LossProcess) else None
 
     def step(group: GroupState, now) -> tuple[GroupState, None]:
-        round_, row, is_checkpoint, losses = now
+        round_, row, is_checkpoint, given = now
         if batching == "lanes":
-            # Round and losses, read from the window once: a loop that looks them up for itself
-            # is not vectorised.
-            (round_,) = keep_alike(round_)
-            if losses.ndim == 1:
-                (losses,) = keep_alike(losses)
-        mapped, parts = over_games(batching, exact), (bandit, record, observer)
-        now = (round_, losses, row, is_checkpoint)
+            # Read from the window once: a loop that looks them up for itself is not vectorised.
+            round_ = keep_shared(round_)
+            given = jax.tree.map(keep_shared, given)
+        if maker is not None:
+            group, given = _make_losses(
+                mapped, maker, given, lane_losses, group, row, is_checkpoint
+            )
+        elif lane_losses.ndim == 2:
+            given = to_lanes(given, lane_losses, width)
+        now = (round_, given, row, is_checkpoint)
         return _play_round_of_group(mapped, parts, game_keys, group, *now), None
 
     def play_window(index: Array, group: GroupState) -> GroupState:
         rounds = first_round + index * window + jnp.arange(window, dtype=jnp.int32)
-        window_losses = lax.dynamic_slice_in_dim(losses, index * window, window)
-        rows = checkpoint_rows(checkpoints, rounds)
-        is_checkpoint = jnp.any(checkpoints[:, None] == rounds[None, :], axis=0)
-        # With one sequence the losses stay single numbers, which all lanes read.
-        shared = window_losses.shape[-1] == 1
-        given = window_losses[..., 0] if shared else to_lanes(window_losses, lane_sequence)
-        return lax.scan(step, group, (rounds, rows, is_checkpoint, given))[0]
+        given: Any
+        if maker is not None:
+            given = early_values(mapped, maker, rounds[0], window)
+        else:
+            given = _window_losses(streamed, lane_losses, index * window, window)
+            if lane_losses.ndim == 1:
+                given = to_lanes(given, lane_losses, width)
+        return lax.scan(step, group, (rounds, *checkpoint_rows(checkpoints, rounds), given))[0]
 
     return lax.fori_loop(0, num_windows, play_window, group)
 
@@ -174,10 +189,10 @@ def in_groups(play_group_chunk: Callable[..., GroupState]) -> Callable[..., Grou
         bandit,
         record,
         observer,
-        losses: Array,
+        losses: Array | LossProcess,
         groups: GroupState,
         game_keys: Array,
-        lane_sequence: Array,
+        lane_losses: Array,
         checkpoints: Array,
         first_round: Array,
         num_windows: Array,
@@ -186,13 +201,13 @@ def in_groups(play_group_chunk: Callable[..., GroupState]) -> Callable[..., Grou
         window: int,
     ) -> GroupState:
         def play_group(index: Array, groups: GroupState) -> GroupState:
-            group, keys, sequence = jax.tree.map(
+            group, keys, lane = jax.tree.map(
                 lambda leaf: lax.dynamic_index_in_dim(leaf, index, keepdims=False),
-                (groups, game_keys, lane_sequence),
+                (groups, game_keys, lane_losses),
             )
             when = (checkpoints, first_round, num_windows)
             after = play_group_chunk(
-                bandit, record, observer, losses, group, keys, sequence, *when, window=window
+                bandit, record, observer, losses, group, keys, lane, *when, window=window
             )
             return jax.tree.map(lambda leaf, new: leaf.at[index].set(new), groups, after)
 
@@ -203,25 +218,42 @@ def in_groups(play_group_chunk: Callable[..., GroupState]) -> Callable[..., Grou
     return play_groups
 
 
-def checkpoint_rows(checkpoints: Array, rounds: Array) -> Array:
-    """Return the row that each round writes to: that of the next checkpoint, or C after the last.
+def to_lanes(losses: Array, lane_losses: Array, width: int) -> Array:
+    """Give each lane the losses of its sequence, [..., sequences] -> [..., W].
 
-    Later rounds overwrite earlier ones, so the checkpoint's own values remain.
+    With one sequence for all lanes, [...]: single numbers, which all of them read.
+
+    Args:
+      losses: of the sequences that the lanes play on, or of more if ``lane_losses`` is [W].
+      lane_losses: which of them, see `play_chunk`.
+      width: W.
     """
-    return jnp.sum(checkpoints[:, None] < rounds[None, :], axis=0, dtype=jnp.int32)
-
-
-def to_lanes(losses: Array, lane_sequence: Array) -> Array:
-    """Give each lane the losses of its sequence, [..., sequences] -> [..., W]."""
-    num_sequences = losses.shape[-1]
+    *rest, num_sequences = losses.shape
+    if num_sequences == 1:
+        return losses[..., 0]
+    if lane_losses.ndim == 2:
+        # A concatenation copies whole rows; a broadcast would go from number to number.
+        return lax.optimization_barrier(
+            jnp.concatenate([losses] * (width // num_sequences), axis=-1)
+        )
     if num_sequences > 4:
-        return jnp.take(losses, lane_sequence, axis=-1)
+        return jnp.take(losses, lane_losses, axis=-1)
     # With few sequences a chain of selections is faster than a gather.
-    lanes = jnp.broadcast_to(losses[..., :1], (*losses.shape[:-1], len(lane_sequence)))
+    lanes = jnp.broadcast_to(losses[..., :1], (*rest, width))
     for k in range(1, num_sequences):
-        is_k = jnp.broadcast_to(lane_sequence == k, lanes.shape)
+        is_k = jnp.broadcast_to(lane_losses == k, lanes.shape)
         lanes = jnp.where(is_k, losses[..., k : k + 1], lanes)
     return lanes
+
+
+def _window_losses(losses: Array, lane_losses: Array, start: Array, window: int) -> Array:
+    """Return the losses of a window, [window, n, sequences]: of the group's own if in a row."""
+    _, num_arms, num_sequences = losses.shape
+    first = jnp.int32(0)
+    if lane_losses.ndim == 2 and num_sequences > 1:
+        first, num_sequences = lane_losses[0, 0], lane_losses.shape[1]
+    sizes = (window, num_arms, num_sequences)
+    return lax.dynamic_slice(losses, (start, jnp.int32(0), first), sizes)
 
 
 def play_round_of_game(
@@ -279,6 +311,36 @@ def watch_law(bandit: Bandit, state: BanditState, round_: Array, first_without_l
     return jnp.where((first_without_law == 0) & ~is_law, round_, first_without_law)
 
 
+def _make_losses(
+    mapped: OverGames,
+    maker: RoundMaker,
+    early: list[Any],
+    sequence_keys: Array,
+    group: GroupState,
+    row: Array,
+    is_checkpoint: Array,
+) -> tuple[GroupState, Array]:
+    """Make a round of the lanes' own losses, and measure it.
+
+    Args:
+      mapped: the transform that maps one game over the lanes.
+      maker: of the rounds of one sequence.
+      early: what depends on the round alone.
+      sequence_keys: uint32 [2, W].
+      group: the state before the round.
+      row, is_checkpoint: where the round belongs, see `checkpoint_rows`.
+
+    Returns:
+      The group with the states of its losses after the round, and l_t [n, W].
+    """
+    state, losses = mapped(partial(maker.late, early))(group.losses, sequence_keys)
+    group = group._replace(losses=state)
+    if isinstance(group.measure, Measure):
+        measure = measure_round(mapped, group.measure, losses, row, is_checkpoint)
+        group = group._replace(measure=measure)
+    return group, losses
+
+
 def _play_round_of_group(
     mapped: OverGames,
     parts: tuple[Bandit, Callable[[BanditState], Any] | None, Observer | None],
@@ -320,13 +382,6 @@ def _play_round_of_group(
         first_without_law=first_without_law,
     )
 
-    def write_row(rows: Any, function: Callable[..., Any], *args: Any) -> Any:
-        """Write this round's row: the function's value at a checkpoint, else zeros, which the
-        checkpoint will overwrite."""
-        nothing = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), rows)
-        new = lax.cond(is_checkpoint, lambda: mapped(function)(*args), lambda: nothing)
-        return jax.tree.map(lambda leaf, new: leaf.at[row].set(new), rows, new)
-
     totals = group.totals
     # Word by word: XLA does not vectorise the write of a stacked row.
     for word, numbers in enumerate((*group.realised, *group.advantage)):
@@ -335,8 +390,10 @@ def _play_round_of_group(
         )
     group = group._replace(totals=totals)
     if observer is not None:
-        rows = write_row(group.observer_rows, observer.row, observed, state)
+        follow = partial(mapped(observer.row), observed, state)
+        rows = write_row(group.observer_rows, row, is_checkpoint, follow)
         group = group._replace(observer_rows=rows)
     if record is not None:
-        group = group._replace(records=write_row(group.records, record, state))
+        rows = write_row(group.records, row, is_checkpoint, partial(mapped(record), state))
+        group = group._replace(records=rows)
     return group

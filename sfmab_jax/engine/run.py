@@ -14,7 +14,9 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from sfmab_jax.base import Bandit, static_functions
 from sfmab_jax.engine.gather import BatchResults, gather_results
 from sfmab_jax.engine.lanes import compile_loop
-from sfmab_jax.engine.layout import Run, sequences_per_device
+from sfmab_jax.engine.layout import Run
+from sfmab_jax.engine.loss_stream import LossProcess, start_sequences
+from sfmab_jax.engine.measure import Measure, begin_measure, compiled_measure
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.engine.resume import Bookmark, Bookmarks
 from sfmab_jax.engine.rounds import GroupState, begin_group, in_groups, play_chunk
@@ -83,16 +85,22 @@ def _shard(mesh: Mesh, play: Callable) -> Callable:
         return jax.tree.map(lambda x: PartitionSpec(*[None] * (x.ndim - 1), "lanes"), tree)
 
     def sharded_play(
-        bandit, record, observer, losses, groups, game_keys, lane_sequence, *shared, window: int
+        bandit, record, observer, losses, groups, game_keys, lane_losses, *shared, window: int
     ) -> GroupState:
-        by_lane = (losses, groups, game_keys, lane_sequence)
+        by_lane = (groups, game_keys, lane_losses)
+        of_losses = everywhere if isinstance(losses, LossProcess) else specs_of(losses)
         return jax.shard_map(
             partial(play, window=window),
             mesh=mesh,
-            in_specs=(*[everywhere] * 3, *specs_of(by_lane), *[everywhere] * len(shared)),
+            in_specs=(
+                *[everywhere] * 3,
+                of_losses,
+                *specs_of(by_lane),
+                *[everywhere] * len(shared),
+            ),
             out_specs=specs_of(groups),
             check_vma=False,
-        )(bandit, record, observer, *by_lane, *shared)
+        )(bandit, record, observer, losses, *by_lane, *shared)
 
     return sharded_play
 
@@ -103,29 +111,37 @@ def play_batch(
     record: Callable | None,
     observer: Observer | None,
     index: int,
+    measures: bool,
     advance: Callable[[int], None],
     stop: threading.Event,
     *,
     bookmarks: Bookmarks | None = None,
     bookmark_prefix: str = "games",
-) -> BatchResults | None:
+) -> tuple[BatchResults, np.ndarray | None] | None:
     """Play batch number ``index`` to the last round; None if stopped.
 
     Args:
       run: what is played.
       bandit, record, observer: pytrees of numbers with static functions.
       index: number of the batch.
+      measures: whether to measure the loss sequences that begin in this batch.
       advance: told rounds times games, after each call.
       stop: set from another thread to stop at the next chunk.
       bookmarks: where the batch keeps its place, and from where it goes on.
       bookmark_prefix: how the names of this strategy's bookmarks begin.
+
+    Returns:
+      What the games left, and if ``measures`` the rows of `measure.Row`, [C, 8, sequences], of the
+      sequences that begin in the batch, else None.
     """
     games = _games_of_batch(run, index)
-    program_for = _program_finder(
-        run.devices, run.engine, run.batching, exact=not _is_own((bandit, record, observer))
-    )
-    states = [_first_state(run, bandit, record, observer)] * len(games.calls)
-    stream = run.loss_stream(games.sequences)
+    process = run.loss_process if run.has_own_losses else None
+    parts = (bandit, record, observer)
+    exact = not _is_own((*parts, process))
+    program_for = _program_finder(run.devices, run.engine, run.batching, exact=exact)
+    states = _first_states(run, parts, games, measures)
+    stream = None if process else run.loss_stream(games.sequences)
+    measure = _first_measure(run, len(games.sequences)) if stream and measures else ()
     checkpoints = jnp.int32(run.checkpoints)
     bookmark = Bookmark(
         bookmarks,
@@ -133,7 +149,7 @@ def play_batch(
         num_rounds=run.num_rounds,
         num_games=games.num_games,
     )
-    states, start = bookmark.resume(states, stream)
+    (states, measure), start = bookmark.resume((states, measure), stream)
 
     def finish(call_index: int, rounds: int) -> None:
         """Wait for a call and report its rounds."""
@@ -143,20 +159,13 @@ def play_batch(
     for chunk in run.chunks(start):
         if stop.is_set():
             return None
-        losses = stream.chunk(chunk.first_round)
+        losses: Any = stream.chunk(chunk.first_round) if stream else process
+        if isinstance(measure, Measure):
+            given = (losses, measure, checkpoints, np.int32(chunk.first_round))
+            measure = compiled_measure(run.devices[0].platform)(*given)(*given)
         when = (checkpoints, np.int32(chunk.first_round), np.int32(chunk.num_windows))
         arguments = [
-            (
-                bandit,
-                record,
-                observer,
-                losses,
-                state,
-                call.keys,
-                call.sequence,
-                *when,
-                call.num_groups,
-            )
+            (*parts, losses, state, call.keys, call.losses, *when, call.num_groups)
             for state, call in zip(states, games.calls, strict=True)
         ]
         program = program_for(*arguments[0], window=run.window)
@@ -168,9 +177,17 @@ def play_batch(
             if call_index:
                 finish(call_index - 1, rounds)
         finish(len(arguments) - 1, rounds)
-        bookmark.keep(chunk.last_round, states, stream)
+        bookmark.keep(chunk.last_round, (states, measure), stream)
     places = [call.places for call in games.calls]
-    return gather_results(states, places, games.num_games, run.unit)
+    results = gather_results(states, places, games.num_games, run.unit)
+    begins = games.begins[: games.num_games]
+    if isinstance(measure, Measure):
+        numbers, columns = np.unique(games.sequences, return_index=True)
+        wanted = np.searchsorted(numbers, games.sequence[: games.num_games][begins])
+        return results, np.asarray(measure.rows)[:-1][..., columns[wanted]]
+    if results.loss_rows is not None:
+        return results, np.moveaxis(results.loss_rows[begins], 0, -1)
+    return results, None
 
 
 class _Call(NamedTuple):
@@ -180,13 +197,16 @@ class _Call(NamedTuple):
     places: np.ndarray
     num_groups: np.int32  # that are played
     keys: np.ndarray  # uint32 [G, 2, W]
-    sequence: np.ndarray  # which of its device's sequences each plays on, int32 [G, W]
+    losses: np.ndarray  # `lane_losses` of `rounds.play_chunk`, with a first axis [G]
+    loss_states: Any  # of the lanes' own loss processes, leaves [G, ..., W]; () if shared
 
 
 class _Games(NamedTuple):
     """The games of a batch."""
 
     num_games: int
+    sequence: np.ndarray  # the number of the loss sequence of each game, and of spare lanes
+    begins: np.ndarray  # whether a game is the first of its sequence, bool of the same shape
     sequences: np.ndarray  # numbers of the loss sequences, equally many for each device
     calls: list[_Call]
 
@@ -203,12 +223,16 @@ def _games_of_batch(run: Run, index: int) -> _Games:
     # Each device has its own run of consecutive sequences.
     by_device = sequence.reshape(len(run.devices), run.batch_width)
     first = by_device[:, :1]
-    count = sequences_per_device(run.num_sequences, run.num_seeds, run.batch_width)
-    sequences = np.minimum(first + np.arange(count), run.num_sequences - 1).ravel()
-    lane_sequence = (by_device - first).ravel().astype(np.int32)
+    numbers = first + np.arange(run.sequences_per_device)
+    sequences = np.minimum(numbers, run.num_sequences - 1).ravel()
     keys = np.asarray(
         _game_keys(root_key(run.seed), jnp.uint32(sequence), jnp.uint32(seed + run.first_seed))
     )
+    if run.has_own_losses:
+        started = start_sequences(run.losses, run.seed, sequence)
+        lane_losses, loss_states = jax.tree.map(np.asarray, started)
+    else:
+        lane_losses, loss_states = (by_device - first).ravel().astype(np.int32), ()
     groups = _lanes_of_groups(run)
     groups = groups[groups.min(axis=1) < num_games]
     per_call = run.groups_per_call
@@ -216,31 +240,53 @@ def _games_of_batch(run: Run, index: int) -> _Games:
     def call_of(places: np.ndarray) -> _Call:
         # Groups that are not played are there, too: one program serves all calls.
         filled = np.resize(places, (per_call, places.shape[1]))
-        call_keys = keys[:, filled].swapaxes(0, 1)
-        return _Call(places, np.int32(len(places)), call_keys, lane_sequence[filled])
+
+        def of_lanes(leaf: np.ndarray) -> np.ndarray:
+            """[..., lanes of the batch] -> [G, ..., W]."""
+            return np.moveaxis(leaf[..., filled], -2, 0)
+
+        losses = of_lanes(lane_losses)
+        if run.sequences_in_row:
+            by_device = losses.reshape(per_call, len(run.devices), -1)
+            losses = by_device[..., : run.sequences_in_row].reshape(per_call, 1, -1)
+        states = jax.tree.map(of_lanes, loss_states)
+        return _Call(places, np.int32(len(places)), of_lanes(keys), losses, states)
 
     starts = range(0, len(groups), per_call)
-    return _Games(num_games, sequences, [call_of(groups[at : at + per_call]) for at in starts])
+    calls = [call_of(groups[at : at + per_call]) for at in starts]
+    return _Games(num_games, sequence, seed == 0, sequences, calls)
 
 
-def _first_state(
-    run: Run, bandit: Bandit, record: Callable | None, observer: Observer | None
-) -> GroupState:
-    """Return the state of the groups of a call before round 1, in host memory.
+def _first_states(
+    run: Run, parts: tuple[Any, ...], games: _Games, measures: bool
+) -> list[GroupState]:
+    """Return the state of the groups of each call before round 1, in host memory.
 
-    All begin alike; the first call copies it to the device.
+    All begin alike, but for their own losses; the first call copies it to the device.
     """
     begin = _compiled_begin_group(
         num_arms=run.losses.num_arms,
         num_games=run.group_games,
         num_checkpoints=len(run.checkpoints),
         dtype=run.dtype,
-        watch_laws=not _is_own(bandit),
+        watch_laws=not _is_own(parts[0]),
     )
     loss_unit = jnp.asarray(1 / run.unit, run.dtype)  # a loss of 1, as it is counted
-    state = begin(bandit, record, observer, loss_unit)
+    state = begin(*parts, loss_unit)
+    if run.has_own_losses and measures:
+        state = state._replace(measure=_first_measure(run, run.group_games))
     groups = run.groups_per_call
-    return jax.tree.map(lambda x: np.broadcast_to(np.asarray(x), (groups, *x.shape)), state)
+    state = jax.tree.map(lambda x: np.broadcast_to(np.asarray(x), (groups, *x.shape)), state)
+    return [state._replace(losses=call.loss_states) for call in games.calls]
+
+
+def _first_measure(run: Run, num_sequences: int) -> Measure:
+    return begin_measure(
+        num_arms=run.losses.num_arms,
+        num_sequences=num_sequences,
+        num_checkpoints=len(run.checkpoints),
+        dtype=run.dtype,
+    )
 
 
 def _is_own(parts: Any) -> bool:
@@ -259,7 +305,15 @@ def _has_own_functions(structure: Any) -> bool:
 
 
 def _lanes_of_groups(run: Run) -> np.ndarray:
-    """Return which lanes of a batch each group has, [groups, lanes]: as many of every device."""
+    """Return which games of a batch each group has, [groups, lanes]: as many on every device.
+
+    Where the lanes play on some sequences in a row, the first of them play the first seeds of the
+    sequences, the next ones the second seeds, and so on: whole vectors of losses are then handed to
+    the lanes.
+    """
     num_devices = len(run.devices)
-    by_device = np.arange(run.batch_games).reshape(num_devices, -1, run.group_games // num_devices)
-    return by_device.swapaxes(0, 1).reshape(-1, run.group_games)
+    width = run.group_games // num_devices
+    games: Any = np.arange(run.batch_games).reshape(num_devices, -1, width).swapaxes(0, 1)
+    if run.sequences_in_row:
+        games = games.reshape(*games.shape[:2], run.sequences_in_row, -1).swapaxes(-1, -2)
+    return games.reshape(-1, run.group_games)

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from sfmab_jax.checks import check_integer, check_number, check_positive
 from sfmab_jax.losses.combinators import enveloped, scaled
+from sfmab_jax.losses.draws import Draw, unit
 from sfmab_jax.losses.light_tailed import uniform
-from sfmab_jax.losses.sequence import MOST_ROUNDS, LossSequence, best_arm_gap, from_function
+from sfmab_jax.losses.sequence import MOST_ROUNDS, LossSequence, best_arm_gap, from_draws
 
 __all__ = ["alternating", "growing", "late_spike", "scale_regimes"]
 
@@ -113,7 +113,7 @@ def alternating(num_arms: int = 10, gap: float = 0.2, scale: float = 1.0) -> Los
     """
     advantage = best_arm_gap(num_arms, gap)
     return scaled(
-        from_function(
+        from_draws(
             _alternating,
             num_arms,
             1 + abs(gap),
@@ -142,9 +142,8 @@ def _sign(round_: Array) -> Array:
     return jnp.where(round_ % 2 == 0, 1, -1).astype(jnp.float32)
 
 
-def _alternating(key: Array, round_: Array, *, advantage: Array) -> Array:
-    draws = jax.random.uniform(key, advantage.shape, advantage.dtype)
-    return _sign(round_) * draws - advantage
+def _alternating(draw: Draw, round_: Array, *, advantage: Array) -> Array:
+    return _sign(round_) * unit(draw(len(advantage))) - advantage
 
 
 def _alternating_mean(round_: Array, *, advantage: Array) -> Array:

@@ -12,6 +12,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.checks import check_functions, check_integer, check_number, check_positive
+from sfmab_jax.losses.draws import round_words, unit
 from sfmab_jax.losses.sequence import (
     MOST_ROUNDS,
     LossSequence,
@@ -288,7 +289,7 @@ def _parts_init(inits, key: Array):
 
 
 def _mixed_next(nexts, chances: Array, states, key: Array, round_: Array):
-    draw = jax.random.uniform(jax.random.fold_in(key, round_), dtype=jnp.float32)
+    draw = unit(round_words(key, round_, 1))[0]
     choice = jnp.sum(draw >= jnp.cumsum(jnp.asarray(chances))[:-1], dtype=jnp.int32)
     next_states, loss = [], jnp.float32(0)
     for part, (next_loss, state) in enumerate(zip(nexts, states, strict=True)):

@@ -1,13 +1,17 @@
 """Losses that change little from one round to the next."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from sfmab_jax.checks import check_integer, check_number, check_positive
+from sfmab_jax.losses import draws
 from sfmab_jax.losses.combinators import scaled
-from sfmab_jax.losses.sequence import MOST_ARMS, LossSequence, from_function, from_recurrence
+from sfmab_jax.losses.draws import Draw
+from sfmab_jax.losses.sequence import MOST_ARMS, LossSequence, from_draws, recurrence_from_draws
 
 __all__ = ["random_walk", "sinusoidal", "slowly_varying"]
 
@@ -27,7 +31,7 @@ def random_walk(num_arms: int = 10, step: float = 0.05, scale: float = 1.0) -> L
     check_integer("num_arms", num_arms, 1, MOST_ARMS)
     check_positive(step=step)
     return scaled(
-        from_recurrence(
+        recurrence_from_draws(
             _walk_init,
             _walk_next,
             num_arms,
@@ -59,7 +63,7 @@ def sinusoidal(
     if noise < 0:
         raise ValueError(f"noise is {noise}; give 0 or more")
     return scaled(
-        from_function(
+        from_draws(
             _sinusoidal,
             num_arms,
             1 + 3 * noise,
@@ -87,7 +91,7 @@ def slowly_varying(num_arms: int = 10, period: int = 10_000, scale: float = 1.0)
     check_integer("num_arms", num_arms, 1, MOST_ARMS)
     check_integer("period", period, 2, 2**24)
     return scaled(
-        from_recurrence(
+        recurrence_from_draws(
             _waves_init,
             _waves_next,
             num_arms,
@@ -104,8 +108,8 @@ def _walk_init(key: Array, *, start, step) -> Array:
     return jnp.asarray(start)
 
 
-def _walk_next(place: Array, key: Array, round_: Array, *, start, step):
-    place = jnp.clip(place + step * jax.random.normal(key, place.shape, place.dtype), -1, 1)
+def _walk_next(place: Array, draw: Draw, round_: Array, *, start, step):
+    place = jnp.clip(place + step * draws.normal(draw(len(place))), -1, 1)
     return place, place
 
 
@@ -117,20 +121,30 @@ def _sinusoidal_mean(round_: Array, *, turns, period, noise) -> Array:
     return jnp.sin(2 * np.pi * (_part_of_period(round_, period) + turns))
 
 
-def _sinusoidal(key: Array, round_: Array, *, turns, period, noise) -> Array:
+def _sinusoidal(draw: Draw, round_: Array, *, turns, period, noise) -> Array:
     wave = _sinusoidal_mean(round_, turns=turns, period=period, noise=noise)
-    return wave + noise * jax.random.normal(key, wave.shape, wave.dtype)
+    return wave + noise * draws.normal(draw(len(wave)))
 
 
-def _waves_init(key: Array, *, phases, period) -> Array:
-    return jax.random.uniform(key, phases.shape, phases.dtype)
+class _Waves(NamedTuple):
+    """cos and sin of 2 pi times the phases, [waves, n]."""
+
+    cosines: Array
+    sines: Array
 
 
-def _waves_mean(state: Array, round_: Array, *, phases, period) -> Array:
+def _waves_init(key: Array, *, phases, period) -> _Waves:
+    angles = 2 * np.pi * jax.random.uniform(key, phases.shape, phases.dtype)
+    return _Waves(jnp.cos(angles), jnp.sin(angles))
+
+
+def _waves_mean(state: _Waves, round_: Array, *, phases, period) -> Array:
     harmonics = jnp.arange(1, _NUM_WAVES + 1, dtype=jnp.int32)
-    turns = _part_of_period(harmonics * (round_ % period), period)
-    return jnp.mean(jnp.cos(2 * np.pi * (turns[:, None] + state)), axis=0)
+    angles = 2 * np.pi * _part_of_period(harmonics * (round_ % period), period)[:, None]
+    # cos(a + b), with a of the round alone and b drawn at the start.
+    waves = jnp.cos(angles) * state.cosines - jnp.sin(angles) * state.sines
+    return jnp.mean(waves, axis=0)
 
 
-def _waves_next(state: Array, key: Array, round_: Array, *, phases, period):
+def _waves_next(state: _Waves, draw: Draw, round_: Array, *, phases, period):
     return state, _waves_mean(state, round_, phases=phases, period=period)

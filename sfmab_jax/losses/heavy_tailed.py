@@ -2,13 +2,14 @@
 
 import math
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from sfmab_jax.checks import check_positive, check_probability
+from sfmab_jax.losses import draws
 from sfmab_jax.losses.combinators import scaled
-from sfmab_jax.losses.sequence import LossSequence, best_arm_gap, from_function
+from sfmab_jax.losses.draws import Draw
+from sfmab_jax.losses.sequence import LossSequence, best_arm_gap, from_draws
 
 __all__ = ["log_normal", "pareto", "student_t"]
 
@@ -37,7 +38,7 @@ def student_t(
     _check_tail("degrees", degrees)
     largest = math.sqrt(degrees * (_RARE ** (-2 / degrees) - 1)) + abs(gap)
     return scaled(
-        from_function(
+        from_draws(
             _student_t,
             num_arms,
             largest,
@@ -66,7 +67,7 @@ def pareto(
     advantage = best_arm_gap(num_arms, gap)
     _check_tail("index", index)
     return scaled(
-        from_function(
+        from_draws(
             _pareto,
             num_arms,
             _RARE ** (-1 / index) + abs(gap),
@@ -99,7 +100,7 @@ def log_normal(
         raise ValueError(f"sigma is {sigma!r}; beyond {_WIDEST:g} losses leave float32's range")
     check_probability("gap", gap)
     return scaled(
-        from_function(
+        from_draws(
             _log_normal,
             num_arms,
             math.exp(4.8 * sigma),
@@ -121,37 +122,31 @@ def _check_tail(name: str, value: float) -> None:
         )
 
 
-def _positive_uniform(key: Array, like: Array) -> Array:
-    """Draw uniformly from (0, 1] in steps of 2^-32, so that tails reach that far."""
-    bits = jax.random.bits(key, like.shape, jnp.uint32)
-    return (bits.astype(like.dtype) + 0.5) * 2.0**-32
-
-
-def _student_t(key: Array, round_: Array, *, advantage: Array, degrees: Array) -> Array:
-    radius_key, angle_key = jax.random.split(key)
+def _student_t(draw: Draw, round_: Array, *, advantage: Array, degrees: Array) -> Array:
+    radius, angle = draw(2 * len(advantage)).reshape(2, -1)
     # U^(-2/d) - 1 without cancellation where U is close to 1.
-    spread = jnp.expm1(-2 / degrees * jnp.log(_positive_uniform(radius_key, advantage)))
-    turn = jax.random.uniform(angle_key, advantage.shape, advantage.dtype)
-    return jnp.sqrt(degrees * spread) * jnp.cos(2 * math.pi * turn) - advantage
+    spread = jnp.expm1(-2 / degrees * jnp.log(draws.positive(radius)))
+    return jnp.sqrt(degrees * spread) * draws.cosine(angle) - advantage
 
 
 def _student_t_mean(round_: Array, *, advantage: Array, degrees: Array) -> Array:
     return -advantage
 
 
-def _pareto(key: Array, round_: Array, *, advantage: Array, index: Array) -> Array:
-    return jnp.exp(-jnp.log(_positive_uniform(key, advantage)) / index) - advantage
+def _pareto(draw: Draw, round_: Array, *, advantage: Array, index: Array) -> Array:
+    uniform = draws.positive(draw(len(advantage)))
+    return jnp.exp(-jnp.log(uniform) / index) - advantage
 
 
 def _pareto_mean(round_: Array, *, advantage: Array, index: Array) -> Array:
     return index / (index - 1) - advantage
 
 
-def _log_normal(key: Array, round_: Array, *, bias: Array, sigma: Array) -> Array:
-    size_key, sign_key = jax.random.split(key)
-    size = jnp.exp(sigma * jax.random.normal(size_key, bias.shape, bias.dtype))
-    positive = jax.random.uniform(sign_key, bias.shape, bias.dtype) < (1 - bias) / 2
-    return jnp.where(positive, size, -size)
+def _log_normal(draw: Draw, round_: Array, *, bias: Array, sigma: Array) -> Array:
+    num_arms = len(bias)
+    words = draw(num_arms + draws.bernoulli_words(num_arms))
+    size = jnp.exp(sigma * draws.normal(words[:num_arms]))
+    return jnp.where(draws.bernoulli(words[num_arms:], (1 - bias) / 2), size, -size)
 
 
 def _log_normal_mean(round_: Array, *, bias: Array, sigma: Array) -> Array:

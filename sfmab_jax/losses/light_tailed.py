@@ -1,19 +1,20 @@
 """Independent losses with light tails."""
 
-import jax
 from jax import Array
 
 from sfmab_jax.checks import check_number, check_probability
+from sfmab_jax.losses import draws
 from sfmab_jax.losses.combinators import scaled
+from sfmab_jax.losses.draws import Draw
 from sfmab_jax.losses.sequence import (
     LossSequence,
     best_arm,
     best_arm_gap,
     constant_mean,
-    from_function,
+    from_draws,
 )
 
-__all__ = ["bernoulli", "bernoulli_draw", "gaussian", "uniform"]
+__all__ = ["bernoulli", "bernoulli_losses", "gaussian", "uniform"]
 
 
 def bernoulli(
@@ -37,7 +38,7 @@ def bernoulli(
         raise ValueError(f"gap is {gap} and mean is {mean}; mean - gap must lie between 0 and 1")
     means = (mean - gap * best).astype(best.dtype)
     return scaled(
-        from_function(_bernoulli, num_arms, name="bernoulli", mean=constant_mean, means=means),
+        from_draws(_bernoulli, num_arms, name="bernoulli", mean=constant_mean, means=means),
         scale,
     )
 
@@ -55,7 +56,7 @@ def uniform(num_arms: int = 10, gap: float = 0.2, scale: float = 1.0) -> LossSeq
     """
     means = -best_arm_gap(num_arms, gap)
     return scaled(
-        from_function(_uniform, num_arms, 1 + abs(gap), "uniform", constant_mean, means=means),
+        from_draws(_uniform, num_arms, 1 + abs(gap), "uniform", constant_mean, means=means),
         scale,
     )
 
@@ -73,23 +74,24 @@ def gaussian(num_arms: int = 10, gap: float = 0.5, scale: float = 1.0) -> LossSe
     """
     means = -best_arm_gap(num_arms, gap)
     return scaled(
-        from_function(_gaussian, num_arms, 4 + abs(gap), "gaussian", constant_mean, means=means),
+        from_draws(_gaussian, num_arms, 4 + abs(gap), "gaussian", constant_mean, means=means),
         scale,
     )
 
 
-def bernoulli_draw(key: Array, means: Array) -> Array:
+def bernoulli_losses(draw: Draw, means: Array) -> Array:
     """Draw independent losses of 0 and 1 with these means, [n] -> [n]."""
-    return (jax.random.uniform(key, means.shape, means.dtype) < means).astype(means.dtype)
+    words = draw(draws.bernoulli_words(len(means)))
+    return draws.bernoulli(words, means).astype(means.dtype)
 
 
-def _bernoulli(key: Array, round_: Array, *, means: Array) -> Array:
-    return bernoulli_draw(key, means)
+def _bernoulli(draw: Draw, round_: Array, *, means: Array) -> Array:
+    return bernoulli_losses(draw, means)
 
 
-def _uniform(key: Array, round_: Array, *, means: Array) -> Array:
-    return means + jax.random.uniform(key, means.shape, means.dtype, minval=-1, maxval=1)
+def _uniform(draw: Draw, round_: Array, *, means: Array) -> Array:
+    return means + draws.symmetric(draw(len(means)))
 
 
-def _gaussian(key: Array, round_: Array, *, means: Array) -> Array:
-    return means + jax.random.normal(key, means.shape, means.dtype)
+def _gaussian(draw: Draw, round_: Array, *, means: Array) -> Array:
+    return means + draws.normal(draw(len(means)))

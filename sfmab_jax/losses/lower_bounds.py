@@ -8,9 +8,11 @@ import numpy as np
 from jax import Array
 
 from sfmab_jax.checks import check_integer, check_positive
+from sfmab_jax.losses import draws
 from sfmab_jax.losses.combinators import scaled
-from sfmab_jax.losses.light_tailed import bernoulli_draw
-from sfmab_jax.losses.sequence import MOST_ARMS, MOST_ROUNDS, LossSequence, from_recurrence
+from sfmab_jax.losses.draws import Draw
+from sfmab_jax.losses.light_tailed import bernoulli_losses
+from sfmab_jax.losses.sequence import MOST_ARMS, MOST_ROUNDS, LossSequence, recurrence_from_draws
 
 __all__ = ["minimax", "shared_noise"]
 
@@ -35,7 +37,7 @@ def minimax(
     check_positive(constant=constant)
     gap = min(0.5, constant * math.sqrt(num_arms / num_rounds))
     return scaled(
-        from_recurrence(
+        recurrence_from_draws(
             _draw_best,
             _minimax_next,
             num_arms,
@@ -66,7 +68,7 @@ def shared_noise(
     check_integer("num_arms", num_arms, 1, MOST_ARMS)
     check_positive(gap=gap, sigma=sigma)
     return scaled(
-        from_recurrence(
+        recurrence_from_draws(
             _draw_best,
             _shared_next,
             num_arms,
@@ -90,12 +92,12 @@ def _minimax_mean(best: Array, round_: Array, *, arms, gap) -> Array:
     return 0.5 - gap * best
 
 
-def _minimax_next(best: Array, key: Array, round_: Array, *, arms, gap):
-    return best, bernoulli_draw(key, _minimax_mean(best, round_, arms=arms, gap=gap))
+def _minimax_next(best: Array, draw: Draw, round_: Array, *, arms, gap):
+    return best, bernoulli_losses(draw, _minimax_mean(best, round_, arms=arms, gap=gap))
 
 
-def _shared_next(best: Array, key: Array, round_: Array, *, arms, gap, sigma):
-    noise = 0.5 + sigma * jax.random.normal(key, dtype=jnp.float32)
+def _shared_next(best: Array, draw: Draw, round_: Array, *, arms, gap, sigma):
+    noise = 0.5 + sigma * draws.normal(draw(1))[0]
     return best, jnp.clip(noise - gap * best, 0, 1)
 
 

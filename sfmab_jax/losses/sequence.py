@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import jax
@@ -11,6 +12,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.checks import check_functions, check_integer, check_number, check_positive
+from sfmab_jax.losses.draws import round_words
 from sfmab_jax.numerics.threefry import pinned_generator, root_key
 
 __all__ = [
@@ -24,9 +26,11 @@ __all__ = [
     "check_table",
     "constant_mean",
     "from_array",
+    "from_draws",
     "from_function",
     "from_recurrence",
     "in_float32",
+    "recurrence_from_draws",
 ]
 
 MOST_ARMS = 2**24
@@ -115,17 +119,24 @@ def from_function(
     >>> result.regret.shape
     (1, 4, 64)
     """
-    check_functions(loss=loss, **{} if mean is None else {"mean": mean})
-    _check_family(num_arms, magnitude)
-    parameters = in_float32(parameters)
-    return LossSequence(
-        num_arms=num_arms,
-        init=Partial(_no_state),
-        next=Partial(_stateless_next, Partial(loss, **parameters)),
-        magnitude=float(magnitude),
-        mean=None if mean is None else Partial(_stateless_mean, Partial(mean, **parameters)),
-        name=name,
-    )
+    return _memoryless(_round_key, loss, num_arms, magnitude, name, mean, parameters)
+
+
+def from_draws(
+    loss: Callable[..., Array],
+    num_arms: int,
+    magnitude: float = 1.0,
+    name: str = "draws",
+    mean: Callable[..., Array] | None = None,
+    **parameters: Any,
+) -> LossSequence:
+    """Make a memoryless sequence as `from_function` does, from words instead of a key.
+
+    Args:
+      loss: ``loss(draw, round, **parameters) -> [n]``; for ``draw`` see `losses.draws`.
+      num_arms, magnitude, name, mean, **parameters: as in `from_function`.
+    """
+    return _memoryless(_round_draw, loss, num_arms, magnitude, name, mean, parameters)
 
 
 def from_recurrence(
@@ -154,17 +165,28 @@ def from_recurrence(
     >>> from_recurrence(lambda key: jnp.zeros(3, jnp.float32), step, num_arms=3).num_arms
     3
     """
-    check_functions(init=init, next_loss=next_loss, **{} if mean is None else {"mean": mean})
-    _check_family(num_arms, magnitude)
-    parameters = in_float32(parameters)
-    return LossSequence(
-        num_arms=num_arms,
-        init=Partial(init, **parameters),
-        next=Partial(_next_with_round_key, Partial(next_loss, **parameters)),
-        magnitude=float(magnitude),
-        mean=None if mean is None else Partial(mean, **parameters),
-        name=name,
-    )
+    how = (num_arms, magnitude, name, mean, parameters)
+    return _recurrence(_round_key, init, next_loss, *how)
+
+
+def recurrence_from_draws(
+    init: Callable[..., Any],
+    next_loss: Callable[..., tuple[Any, Array]],
+    num_arms: int,
+    magnitude: float = 1.0,
+    name: str = "draws",
+    mean: Callable[..., Array] | None = None,
+    **parameters: Any,
+) -> LossSequence:
+    """Make a sequence with memory as `from_recurrence` does, from words instead of a key.
+
+    Args:
+      init: as in `from_recurrence`.
+      next_loss: ``next_loss(state, draw, round, **parameters)``; for ``draw`` see `losses.draws`.
+      num_arms, magnitude, name, mean, **parameters: as in `from_recurrence`.
+    """
+    how = (num_arms, magnitude, name, mean, parameters)
+    return _recurrence(_round_draw, init, next_loss, *how)
 
 
 def from_array(losses: Any, name: str = "array") -> LossSequence:
@@ -183,13 +205,13 @@ def from_array(losses: Any, name: str = "array") -> LossSequence:
     except ValueError:
         raise ValueError("losses have rows of several lengths; give every round all arms") from None
     table = table.reshape(check_table("losses have", table.shape, table.dtype))
-    if not np.isfinite(table).all():
+    largest = max(abs(float(table.max())), abs(float(table.min())))  # NaN if there is one
+    if not np.isfinite(largest):
         k, t, i = np.argwhere(~np.isfinite(table))[0]
         raise ValueError(
             f"losses hold {table[k, t, i]} at sequence {k}, round {t + 1}, arm {i}; "
             "every loss must be finite"
         )
-    largest = float(np.max(np.abs(table.astype(np.float64))))
     return LossSequence(
         num_arms=table.shape[2], magnitude=largest if largest > 0 else 1.0, table=table, name=name
     )
@@ -255,6 +277,38 @@ def constant_mean(round_: Array, *, means: Array) -> Array:
     return jnp.asarray(means)
 
 
+def _memoryless(give, loss, num_arms: int, magnitude: float, name: str, mean, parameters: dict):
+    """Return the sequence of ``loss(give(key, round), round, **parameters)``."""
+    check_functions(loss=loss, **{} if mean is None else {"mean": mean})
+    _check_family(num_arms, magnitude)
+    parameters = in_float32(parameters)
+    return LossSequence(
+        num_arms=num_arms,
+        init=Partial(_no_state),
+        next=Partial(_stateless_next, Partial(give), Partial(loss, **parameters)),
+        magnitude=float(magnitude),
+        mean=None if mean is None else Partial(_stateless_mean, Partial(mean, **parameters)),
+        name=name,
+    )
+
+
+def _recurrence(
+    give, init, next_loss, num_arms: int, magnitude: float, name: str, mean, parameters: dict
+):
+    """Return the sequence of ``next_loss(state, give(key, round), round, **parameters)``."""
+    check_functions(init=init, next_loss=next_loss, **{} if mean is None else {"mean": mean})
+    _check_family(num_arms, magnitude)
+    parameters = in_float32(parameters)
+    return LossSequence(
+        num_arms=num_arms,
+        init=Partial(init, **parameters),
+        next=Partial(_next, Partial(give), Partial(next_loss, **parameters)),
+        magnitude=float(magnitude),
+        mean=None if mean is None else Partial(mean, **parameters),
+        name=name,
+    )
+
+
 def _check_family(num_arms: int, magnitude: float) -> None:
     check_integer("num_arms", num_arms, 1, MOST_ARMS)
     check_positive(magnitude=magnitude)
@@ -272,13 +326,21 @@ def _no_state(key: Array) -> tuple[()]:
     return ()
 
 
-def _stateless_next(loss, state, key: Array, round_: Array):
-    return state, loss(jax.random.fold_in(key, round_), round_)
+def _round_key(key: Array, round_: Array) -> Array:
+    return jax.random.fold_in(key, round_)
+
+
+def _round_draw(key: Array, round_: Array) -> Callable[[int], Array]:
+    return partial(round_words, key, round_)
+
+
+def _stateless_next(give, loss, state, key: Array, round_: Array):
+    return state, loss(give(key, round_), round_)
 
 
 def _stateless_mean(mean, state, round_: Array) -> Array:
     return mean(round_)
 
 
-def _next_with_round_key(next_loss, state, key: Array, round_: Array):
-    return next_loss(state, jax.random.fold_in(key, round_), round_)
+def _next(give, next_loss, state, key: Array, round_: Array):
+    return next_loss(state, give(key, round_), round_)

@@ -1,12 +1,13 @@
 """Sparse losses of large size, the motivating case of the paper (section 1.2)."""
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from sfmab_jax.checks import check_integer, check_positive, check_probability
+from sfmab_jax.losses import draws
 from sfmab_jax.losses.combinators import scaled
-from sfmab_jax.losses.sequence import LossSequence, best_arm_gap, from_function
+from sfmab_jax.losses.draws import Draw
+from sfmab_jax.losses.sequence import LossSequence, best_arm_gap, from_draws
 
 __all__ = ["sparse"]
 
@@ -43,7 +44,7 @@ def sparse(
     check_positive(size=size)
     check_integer("num_nonzero", num_nonzero, 1, num_arms)
     return scaled(
-        from_function(
+        from_draws(
             _sparse,
             num_arms,
             size,
@@ -58,13 +59,15 @@ def sparse(
     )
 
 
-def _sparse(key: Array, round_: Array, *, bias, rate, size, num_nonzero) -> Array:
+def _sparse(draw: Draw, round_: Array, *, bias, rate, size, num_nonzero) -> Array:
     num_arms = len(bias)
-    happens_key, arm_key, sign_key = jax.random.split(key, 3)
-    happens = jax.random.uniform(happens_key, dtype=bias.dtype) < rate
-    first = jax.random.randint(arm_key, (), 0, num_arms, jnp.int32)
-    is_hit = (jnp.arange(num_arms, dtype=jnp.int32) - first) % num_arms < num_nonzero
-    positive = jax.random.uniform(sign_key, bias.shape, bias.dtype) < (1 - bias) / 2
+    words = draw(2 + draws.bernoulli_words(num_arms))
+    happens = draws.unit(words[0]) < rate
+    first = draws.below(words[1], num_arms)
+    # The arms from the first on, round the circle.
+    place = jnp.arange(num_arms, dtype=jnp.int32) - first
+    is_hit = jnp.where(place < 0, place + num_arms, place) < num_nonzero
+    positive = draws.bernoulli(words[2:], (1 - bias) / 2)
     return jnp.where(happens & is_hit, jnp.where(positive, size, -size), 0).astype(bias.dtype)
 
 

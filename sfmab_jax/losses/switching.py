@@ -9,13 +9,14 @@ from jax import Array
 
 from sfmab_jax.checks import check_integer, check_number, check_probability
 from sfmab_jax.losses.combinators import scaled
-from sfmab_jax.losses.light_tailed import bernoulli_draw
+from sfmab_jax.losses.draws import Draw
+from sfmab_jax.losses.light_tailed import bernoulli_losses
 from sfmab_jax.losses.sequence import (
     MOST_ROUNDS,
     LossSequence,
     best_arm,
-    from_function,
-    from_recurrence,
+    from_draws,
+    recurrence_from_draws,
 )
 
 __all__ = ["constrained_adversarial", "corrupted", "neu_switch", "switching"]
@@ -42,7 +43,7 @@ def constrained_adversarial(
     if growth < 1:
         raise ValueError(f"growth is {growth}; phases do not shrink: give 1 or more")
     return scaled(
-        from_function(
+        from_draws(
             _constrained,
             num_arms,
             name="constrained_adversarial",
@@ -85,7 +86,7 @@ def switching(
         times = np.array(rounds, np.int32)
         num_switches = len(times)
     return scaled(
-        from_recurrence(
+        recurrence_from_draws(
             _switching_init,
             _switching_next,
             num_arms,
@@ -125,7 +126,7 @@ def neu_switch(
     first[-2:] = 0.5 - gap, 0.5 + gap
     second[-2:] = 0.5 - gap, 0.5 - 4 * gap
     return scaled(
-        from_function(
+        from_draws(
             _turning,
             num_arms,
             name="neu_switch",
@@ -158,7 +159,7 @@ def corrupted(
     check_integer("budget", budget, 0, MOST_ROUNDS)
     # A flipped Bernoulli loss of mean m is one of mean 1 - m.
     return scaled(
-        from_function(
+        from_draws(
             _turning,
             num_arms,
             name="corrupted",
@@ -192,8 +193,8 @@ def _constrained_mean(round_: Array, *, best, gap, phase_ends) -> Array:
     return jnp.where(phase % 2 == 0, others, 1 - gap + others).astype(best.dtype)
 
 
-def _constrained(key: Array, round_: Array, **parameters) -> Array:
-    return bernoulli_draw(key, _constrained_mean(round_, **parameters))
+def _constrained(draw: Draw, round_: Array, **parameters) -> Array:
+    return bernoulli_losses(draw, _constrained_mean(round_, **parameters))
 
 
 def _switching_init(key: Array, *, arms, slots, times, last, gap):
@@ -216,13 +217,13 @@ def _switching_mean(state, round_: Array, *, arms, gap, **parameters) -> Array:
     return jnp.where(is_best, 0.5 - gap, 0.5).astype(jnp.float32)
 
 
-def _switching_next(state, key: Array, round_: Array, **parameters):
-    return state, bernoulli_draw(key, _switching_mean(state, round_, **parameters))
+def _switching_next(state, draw: Draw, round_: Array, **parameters):
+    return state, bernoulli_losses(draw, _switching_mean(state, round_, **parameters))
 
 
 def _turning_mean(round_: Array, *, first, second, turn) -> Array:
     return jnp.where(round_ <= turn, first, second)
 
 
-def _turning(key: Array, round_: Array, **parameters) -> Array:
-    return bernoulli_draw(key, _turning_mean(round_, **parameters))
+def _turning(draw: Draw, round_: Array, **parameters) -> Array:
+    return bernoulli_losses(draw, _turning_mean(round_, **parameters))

@@ -7,9 +7,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-__all__ = ["game_key", "game_keys", "pinned_generator", "root_key", "threefry_2x32"]
+__all__ = [
+    "GENERATOR",
+    "game_key",
+    "game_keys",
+    "key_of_words",
+    "pinned_generator",
+    "root_key",
+    "threefry_2x32",
+]
 
-_GENERATOR = "threefry2x32"
+GENERATOR = "threefry2x32"
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -44,7 +52,12 @@ def threefry_2x32(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tup
 
 def root_key(seed: int) -> Array:
     """Return the typed key that a run begins with, whatever JAX's default generator is."""
-    return jax.random.key(seed, impl=_GENERATOR)
+    return jax.random.key(seed, impl=GENERATOR)
+
+
+def key_of_words(words: Array) -> Array:
+    """Return the typed key of two words, uint32 [2]."""
+    return jax.random.wrap_key_data(words, impl=GENERATOR)
 
 
 @contextmanager
@@ -53,7 +66,7 @@ def pinned_generator() -> Iterator[None]:
 
     Use it with ``with`` or as a decorator. It holds for the thread it is entered in.
     """
-    with jax.threefry_partitionable(True), jax.default_prng_impl(_GENERATOR):
+    with jax.threefry_partitionable(True), jax.default_prng_impl(GENERATOR):
         yield
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from sfmab_jax.engine.layout import (
     chunk_rounds_for,
     cpu_games_per_call,
-    sequences_per_device,
+    streamed_sequences,
     window_rounds,
 )
 from sfmab_jax.engine.rounds import begin_group
@@ -170,7 +170,8 @@ def _device_memory(block: Block, machine: Machine) -> float:
     """Return the bytes on a device.
 
     Each call at a time has its state, twice while it is made anew; the losses of a chunk, which
-    are made and then cut; and those of a window for every game where not all games share them.
+    are made and then cut, unless every game makes its own; and those of a window for every game
+    where not all games share them.
     """
     cell = block.cell
     name, parameters = cell.strategy_name, tuple(cell.strategy_parameters.items())
@@ -178,10 +179,12 @@ def _device_memory(block: Block, machine: Machine) -> float:
     state = _state_bytes(
         name, parameters, cell.num_arms, cell.dtype, cell.certificates, num_checkpoints(cell)
     )
-    sequences = sequences_per_device(cell.num_sequences, block.num_seeds, width)
-    rounds = chunk_rounds_for(cell.num_arms, cell.num_rounds, jax.local_devices()[0])
+    sequences = streamed_sequences(cell.sequence(), cell.num_sequences, block.num_seeds)
+    rounds = chunk_rounds_for(
+        cell.num_arms, cell.num_rounds, jax.local_devices()[0], num_sequences=sequences
+    )
     size = cell.num_arms * np.dtype(cell.dtype).itemsize  # of the losses of a round
-    window = window_rounds(cell.num_arms, rounds) * width * size if sequences > 1 else 0
+    window = window_rounds(cell.num_arms, rounds) * width * size if sequences != 1 else 0
     each = 2.0 * (state + rounds * sequences * size) + window
     return min(machine.vectors, block.num_calls) * each
 

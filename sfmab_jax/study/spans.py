@@ -2,10 +2,9 @@
 
     DIR/cells/IDENTITY/FIRST_NUMBER.PLACE.state
 
-is the bookmark of the games of one batch, or of the measurement of the losses: an .npz file with
-the carried arrays as ``0``, ``1``, ..., and the header of the block with ``rounds_done`` and a
-checksum. The next span replaces it, and the finished block removes it. A damaged bookmark counts
-as missing: those games begin again.
+is the bookmark of the games of one batch: an .npz file with the carried arrays as ``0``, ``1``,
+..., and the header of the block with ``rounds_done`` and a checksum. The next span replaces it, and
+the finished block removes it. A damaged bookmark counts as missing: those games begin again.
 """
 
 from collections.abc import Callable

@@ -166,8 +166,10 @@ def test_sinusoidal_wave():
 def test_slowly_varying_waves():
     sequence = sf.losses.slowly_varying(num_arms=4, period=500)
     key = jax.random.key(1)
-    phases = np.asarray(sequence.init(key), np.float64)
-    assert phases.shape == (3, 4)
+    cosines, sines = (np.asarray(part, np.float64) for part in sequence.init(key))
+    assert cosines.shape == sines.shape == (3, 4)
+    np.testing.assert_allclose(cosines**2 + sines**2, 1, atol=1e-6)
+    phases = np.arctan2(sines, cosines) / (2 * np.pi)
     t = np.arange(1, 1001)[:, None]
     waves = [np.cos(2 * np.pi * (k * t / 500 + phases[k - 1])) for k in (1, 2, 3)]
     losses = rows(sequence, 1000, seed=1)

@@ -4,6 +4,8 @@ Private to `engine`.
 
     transform    replay the operations of one game with the games as the last axis
     rules        how each operation is done with lanes
+    written_out  random draws as arithmetic on words
+    two_parts    what depends on one argument alone, apart from the rest
     branches     which operations are done inside a branch only
     jaxpr        a traced function as a flat list of operations
     reductions   several sums over the arms in one pass
@@ -15,7 +17,8 @@ always mapped exactly.
 """
 
 from sfmab_jax.engine.lanes.compile_cpu import compile_loop
-from sfmab_jax.engine.lanes.reductions import keep_alike
+from sfmab_jax.engine.lanes.reductions import keep_shared
 from sfmab_jax.engine.lanes.transform import OverGames, over_lanes
+from sfmab_jax.engine.lanes.two_parts import in_two_parts
 
-__all__ = ["OverGames", "compile_loop", "keep_alike", "over_lanes"]
+__all__ = ["OverGames", "compile_loop", "in_two_parts", "keep_shared", "over_lanes"]

@@ -15,6 +15,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.extend.core import Literal as JaxLiteral
 
 __all__ = [
+    "CALLS",
     "Laned",
     "Literal",
     "Operation",
@@ -28,7 +29,7 @@ __all__ = [
     "variables",
 ]
 
-_CALLS = {
+CALLS = {
     "closed_call": "call_jaxpr",
     "core_call": "call_jaxpr",
     "custom_jvp_call": "call_jaxpr",
@@ -96,7 +97,7 @@ def tape_of_jaxpr(jaxpr: Jaxpr) -> Tape:
 
         for eqn in jaxpr.eqns:
             operands = tuple(read(atom) for atom in eqn.invars)
-            call = _CALLS.get(eqn.primitive.name)
+            call = CALLS.get(eqn.primitive.name)
             if call is None:
                 results = results_of.get(key := _same(eqn, operands))
                 if results is None:

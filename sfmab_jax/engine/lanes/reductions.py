@@ -20,7 +20,7 @@ from jax import Array, lax
 from sfmab_jax.engine.lanes.jaxpr import Laned
 from sfmab_jax.numerics.arms import block_factor
 
-__all__ = ["Reduction", "in_any_lane", "keep_alike", "keep_values", "reduce_together"]
+__all__ = ["Reduction", "in_any_lane", "keep_shared", "keep_values", "reduce_together"]
 
 _COMBINE = {"reduce_sum": lax.add, "reduce_max": lax.max, "reduce_min": lax.min}
 # XLA unrolls the loop over at most this many arms, and vectorises it over games only then.
@@ -75,6 +75,12 @@ def keep_alike(*values: Array) -> list[Array]:
     for first in range(0, len(values), _MOST_TOGETHER):
         kept += _keep_few(*values[first : first + _MOST_TOGETHER])
     return kept
+
+
+def keep_shared(value: Array) -> Array:
+    """Return a value that all lanes share, stored if it is of numbers that can be."""
+    is_word = value.dtype.kind in "fiu" and value.dtype.itemsize in (4, 8)
+    return keep_alike(value)[0] if is_word else value
 
 
 def keep_values(operands: Sequence[Laned]) -> list[Laned]:

@@ -49,6 +49,7 @@ from sfmab_jax.engine.lanes.jaxpr import (
 )
 from sfmab_jax.engine.lanes.reductions import Reduction, in_any_lane, keep_values, reduce_together
 from sfmab_jax.engine.lanes.rules import KNOWN, apply_operation, choose, spread
+from sfmab_jax.engine.lanes.written_out import write_out_draws
 
 __all__ = ["OverGames", "over_lanes"]
 
@@ -101,6 +102,7 @@ def over_lanes(function: Callable[..., Any], exact: bool = True) -> Callable[...
 
         trace: Any = jax.make_jaxpr(flat_function, return_shape=True)
         closed, shapes = trace(*one_game)
+        closed = write_out_draws(closed, one_game)
         unknown = unknown_operation(closed.jaxpr)
         if unknown is not None:
             _warn_once(unknown)

@@ -20,6 +20,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 
 from sfmab_jax.base import Bandit, BanditState, with_static_functions
+from sfmab_jax.engine.checkpoints import checkpoint_rows
 from sfmab_jax.engine.lanes.jaxpr import Laned, Tape, tape_of
 from sfmab_jax.engine.layout import padded_shape
 from sfmab_jax.engine.pallas.arrays import (
@@ -41,7 +42,6 @@ from sfmab_jax.engine.pallas.hoist import hoist
 from sfmab_jax.engine.pallas.interpreter import run_tape, unsupported_operation
 from sfmab_jax.engine.rounds import (
     GroupState,
-    checkpoint_rows,
     play_round_of_game,
     to_lanes,
     watch_law,
@@ -86,7 +86,7 @@ def play_chunk_fused(
     losses: Array,
     group: GroupState,
     game_keys: Array,
-    lane_sequence: Array,
+    lane_losses: Array,
     checkpoints: Array,
     first_round: Array,
     num_windows: Array,
@@ -103,7 +103,7 @@ def play_chunk_fused(
     tape, shared, (_, row_shapes) = _tape(bandit, record, carried, num_arms)
     rounds = first_round + jnp.arange(len(losses), dtype=jnp.int32)
     if losses.shape[-1] > 1:
-        losses = to_lanes(losses, lane_sequence)
+        losses = to_lanes(losses, lane_losses, width)
     losses = pad_to(losses, (len(losses), *held_shape((num_arms,)), losses.shape[-1]))
     numbers, packed = pack_numbers(shared)
     vectors = {x: value for x, value in shared.items() if jnp.ndim(value)}
@@ -158,8 +158,7 @@ def play_chunk_fused(
 
 def _rows_to_write(checkpoints: Array, rounds: Array) -> Array:
     """Return the row of each round that is a checkpoint, -1 for the others."""
-    rows = checkpoint_rows(checkpoints, rounds)
-    is_checkpoint = jnp.append(checkpoints, 0)[rows] == rounds
+    rows, is_checkpoint = checkpoint_rows(checkpoints, rounds)
     return jnp.where(is_checkpoint, rows, -1)
 
 

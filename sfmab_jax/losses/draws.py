@@ -1,0 +1,161 @@
+"""Random numbers of the built-in families, straight from the words of the generator.
+
+A family is handed ``draw``: ``draw(count)`` gives the words of its round, uint32 [count], and is
+called once. Word j is half of block j mod ceil(count / 2) of Threefry at the counter (round,
+block): two words from each block, and no key of the round's own. Laws that need fewer bits than a
+word share words.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from sfmab_jax.numerics.hints import keep
+from sfmab_jax.numerics.threefry import threefry_2x32
+
+__all__ = [
+    "Draw",
+    "below",
+    "bernoulli",
+    "bernoulli_words",
+    "cosine",
+    "normal",
+    "positive",
+    "round_words",
+    "symmetric",
+    "unit",
+]
+
+Draw = Callable[[int], Array]  # count -> uint32 [count]
+
+
+# Coefficients of Giles' polynomials, the highest first.
+_CENTRAL = (
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
+_TAIL = (
+    -0.000200214257,
+    0.000100950558,
+    0.00134934322,
+    -0.00367342844,
+    0.00573950773,
+    -0.0076224613,
+    0.00943887047,
+    1.00167406,
+    2.83297682,
+)
+
+
+def round_words(key: Array, round_: Array, count: int) -> Array:
+    """Return random words of a sequence's round, uint32 [count].
+
+    `jax.random` derives other keys from the same one at counters (0, number), which no round from 1
+    on shares.
+
+    Args:
+      key: of the sequence, a typed key.
+      round_: t, int32 [].
+      count: how many.
+    """
+    first, second = jax.random.key_data(key)
+    number = lax.iota(jnp.uint32, -(-count // 2))
+    counter = (jnp.full_like(number, round_), number)
+    keys = (jnp.full_like(number, first), jnp.full_like(number, second))
+    words = keep(*threefry_2x32(keys, counter))
+    # A choice between two rows, not a concatenation: that would not be vectorised.
+    is_first = lax.broadcasted_iota(jnp.int32, (2, len(number)), 0) == 0
+    return jnp.where(is_first, words[0][None], words[1][None]).reshape(-1)[:count]
+
+
+def unit(words: Array) -> Array:
+    """Return uniform numbers in [0, 1) in steps of 2^-24, float32."""
+    return (words >> 8).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-24)
+
+
+def symmetric(words: Array) -> Array:
+    """Return uniform numbers in (-1, 1), the odd multiples of 2^-24, float32."""
+    whole = (words >> 8).astype(jnp.int32) - 2**23
+    return (whole.astype(jnp.float32) + np.float32(0.5)) * np.float32(2**-23)
+
+
+def normal(words: Array) -> Array:
+    """Return standard normal numbers, float32: sqrt(2) erf^-1(U), U uniform in (-1, 1).
+
+    With w = -log(1 - U^2), erf^-1(U) / U is close to a polynomial in w - 5/2 for w < 5, and to one
+    in sqrt(w) - 3 beyond (Giles, "Approximating the erfinv function", 2012). `lax.erf_inv` has the
+    same polynomials, but finds w with log1p, which takes as long as all the rest.
+    """
+    uniform = symmetric(words)
+    w = -jnp.log((1 - uniform) * (1 + uniform))
+    is_central = w < 5
+    x = jnp.where(is_central, w - np.float32(2.5), jnp.sqrt(w) - 3)
+    ratio = jnp.zeros_like(x)
+    for central, tail in zip(_CENTRAL, _TAIL, strict=True):
+        ratio = jnp.where(is_central, np.float32(central), np.float32(tail)) + ratio * x
+    return np.float32(np.sqrt(2)) * (ratio * uniform)
+
+
+def positive(words: Array) -> Array:
+    """Return uniform numbers in (0, 1] in steps of 2^-32, so that tails reach that far, float32."""
+    return (words.astype(jnp.float32) + np.float32(0.5)) * np.float32(2**-32)
+
+
+def cosine(words: Array) -> Array:
+    """Return cos(2 pi U), U uniform in [0, 1), float32.
+
+    cos(2 pi U) = sin x with x = 2 pi (|U - 1/2| - 1/4), by Taylor's series up to x^11, which is off
+    by at most 6e-8. XLA on CPU has no vector instructions for its own cosine.
+    """
+    x = (jnp.abs(unit(words) - np.float32(0.5)) - np.float32(0.25)) * np.float32(2 * np.pi)
+    square = x * x
+    series = jnp.ones_like(x)
+    for denominator in (110, 72, 42, 20, 6):
+        series = 1 - square * series * np.float32(1 / denominator)
+    return x * series
+
+
+def below(word: Array, bound: int) -> Array:
+    """Return an integer from 0 to ``bound`` - 1, int32: the word times the bound, over 2^32.
+
+    Up to 2^16, without division, for which there are no vector instructions; no integer is more
+    likely than another by more than 2^-16 of its probability. Beyond, a remainder.
+    """
+    if bound > 2**16:
+        return (word % np.uint32(bound)).astype(jnp.int32)
+    high, low = word >> 16, word & 0xFFFF
+    return ((high * np.uint32(bound) + (low * np.uint32(bound) >> 16)) >> 16).astype(jnp.int32)
+
+
+def bernoulli_words(num_arms: int) -> int:
+    """Return how many words `bernoulli` needs: 16 bits for each arm, and one for all."""
+    return (num_arms + 1) // 2 + 1
+
+
+def bernoulli(words: Array, means: Array) -> Array:
+    """Return whether H_i + V < 2^16 means_i, bool [n]: true with these probabilities.
+
+    H_i are 16 bits of arm i's own, V is uniform in [0, 1) and the same for all arms: it matters
+    only where H_i is the integer part of the threshold, once in 2^16. So the means are exact to
+    2^-40, and two arms are correlated by less than 2^-32.
+
+    Args:
+      words: of the round, uint32 [bernoulli_words(n)].
+      means: [n].
+    """
+    num_arms = len(means)
+    shifts = lax.broadcasted_iota(jnp.uint32, (len(words) - 1, 2), 1) * 16
+    halves = (words[:-1, None] >> shifts) & 0xFFFF
+    own = halves.reshape(-1)[:num_arms].astype(jnp.int32).astype(jnp.float32)
+    # Exact where the sign may depend on it: own and the threshold then differ by less than 1.
+    return (own - means * np.float32(2**16)) + unit(words[-1]) < 0
