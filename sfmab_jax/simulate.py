@@ -21,7 +21,7 @@ from sfmab_jax.base import (
 )
 from sfmab_jax.checks import check_integer
 from sfmab_jax.engine.gather import BatchResults
-from sfmab_jax.engine.layout import Run, chunk_rounds_for
+from sfmab_jax.engine.layout import Run, chunk_rounds_for, games_per_call
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.engine.progress import Progress
 from sfmab_jax.engine.resume import Bookmarks
@@ -46,6 +46,7 @@ from sfmab_jax.numerics.threefry import pinned_generator
 from sfmab_jax.results.certificate import Certificate, certificate_from_rows, observe_certificates
 from sfmab_jax.results.norms import norms_from_rows, warn_if_not_finite
 from sfmab_jax.results.result import Result, Results
+from sfmab_jax.results.summary import Summarizer, Summary
 
 __all__ = ["simulate"]
 
@@ -64,13 +65,14 @@ def simulate(
     feedback: Literal["bandit", "full"] | None = None,
     record: Callable[[BanditState], Any] | None = None,
     certificate: bool = False,
+    keep: Literal["games", "moments"] = "games",
     progress: bool | Callable[[int], None] | None = None,
     devices: Sequence[Any] | None = None,
     chunk_rounds: int | None = None,
     engine: Literal["scan", "fused"] = "scan",
     batching: Literal["lanes", "vmap"] = "lanes",
     bookmarks: Bookmarks | None = None,
-) -> Result | Results:
+) -> Result | Results | Summary | dict[str, Summary]:
     """Play every strategy on the same loss sequences with the same random numbers.
 
     The game of sequence k and seed s is the same, bit for bit on one kind of machine, whatever
@@ -93,6 +95,8 @@ def simulate(
         ``lambda state: state.full_information.learning_rate``.
       certificate: whether to follow the pathwise certificates of log-barrier AdaFTRL, see
         `sfmab_jax.results.certificate`; ``result.certificate`` then holds them.
+      keep: "games", the regret of every game; or "moments", only the moments of the regret and a
+        histogram, in memory that does not grow with the number of games.
       progress: whether to show a progress bar; None shows one in a terminal when it takes long.
         A function is called instead, with the rounds played since its last call.
       devices: JAX devices to spread the games over; by default all local devices.
@@ -107,7 +111,8 @@ def simulate(
         `sfmab_jax.engine.resume`. They belong to the arguments of one call.
 
     Returns:
-      A `Result` for one bandit, `Results` for a mapping.
+      A `Result` for one bandit, `Results` for a mapping; with ``keep="moments"`` a `Summary`, or a
+      dictionary of them.
 
     >>> import sfmab_jax as sf
     >>> bandit = sf.strategies.scale_free()
@@ -139,6 +144,7 @@ def simulate(
     if certificate and engine == "fused":
         raise ValueError("certificate=True needs engine='scan'; the fused engine follows none")
     sequences = check_sequences(num_sequences, sequence)
+    given_rounds = 1 if chunk_rounds is None else chunk_rounds  # by default chosen below
     run = Run(
         losses=sequence,
         num_rounds=rounds,
@@ -149,9 +155,7 @@ def simulate(
         checkpoints=check_checkpoints(checkpoints, rounds),
         dtype=dtype,
         unit=unit_of_losses(sequence.magnitude, dtype),
-        chunk_rounds=0
-        if chunk_rounds is None
-        else check_integer("chunk_rounds", chunk_rounds, 1, 2**20),
+        chunk_rounds=check_integer("chunk_rounds", given_rounds, 1, 2**20),
         devices=chosen,
         engine=engine,
         batching=batching,
@@ -161,6 +165,12 @@ def simulate(
         size = chunk_rounds_for(sequence.num_arms, rounds, chosen[0], engine, streamed)
         run = replace(run, chunk_rounds=size)
     check_switches(progress, certificate)
+    check_choice("keep", keep, ("games", "moments"))
+    if keep == "moments" and (certificate or record is not None or bookmarks is not None):
+        raise ValueError(
+            "keep='moments' keeps nothing of single games: no record, certificate or bookmarks; "
+            "use keep='games'"
+        )
     for name, bandit in named.items():
         check_shapes(name, bandit, sequence.num_arms, dtype)
         check_engine(engine, name, bandit, record, sequence.num_arms, dtype, chosen[0])
@@ -168,39 +178,70 @@ def simulate(
         name: observe_certificates(bandit) if certificate else None
         for name, bandit in named.items()
     }
-    one = isinstance(strategies, Bandit)
-    return _simulate(run, named, record, observers, progress, one, bookmarks)
+    play = partial(_play_batches, run, named, record, observers, progress, bookmarks)
+    results: Any = _summarize(run, named, play) if keep == "moments" else _gather(run, named, play)
+    return results["strategy"] if isinstance(strategies, Bandit) else results
 
 
-def _simulate(
+def _play_batches(
     run: Run,
     bandits: Mapping[str, Bandit],
     record: Callable[[BanditState], Any] | None,
     observers: Mapping[str, Observer | None],
     progress: bool | Callable[[int], None] | None,
-    one: bool,
     bookmarks: Bookmarks | None,
-) -> Result | Results:
-    """Play what has been checked."""
+    measures: Callable[[int], Literal["nothing", "begun", "all"]],
+    take: Callable[..., Any] = lambda number, batch, played: played,
+) -> tuple[list[Any], float]:
+    """Play what has been checked, batch by batch, strategy after strategy.
+
+    Args:
+      measures: which losses strategy number ... measures, see `play_batch`.
+      take: (number of the strategy, number of the batch, what `play_batch` returned) -> what is
+        kept of it; called as soon as it is played, from several threads.
+
+    Returns:
+      What was kept, in order, and the seconds it took.
+    """
     recorder = None if record is None else with_static_functions(known_function(record))
     bar = Progress(run.num_games * run.num_rounds * len(bandits), progress)
-    jobs: list[Callable[[threading.Event], Any]] = []
-    for number, (name, bandit) in enumerate(bandits.items()):
-        play = partial(play_batch, bookmarks=bookmarks, bookmark_prefix=f"games_{number}")
-        how = (run, with_static_functions(bandit), recorder, observers[name])
-        for batch in range(run.num_batches):
-            # The first strategy measures the losses on which all of them play.
-            jobs.append(partial(play, *how, batch, number == 0, bar.advance))
+
+    def jobs() -> Iterator[Callable[[threading.Event], Any]]:
+        for number, (name, bandit) in enumerate(bandits.items()):
+            play = partial(
+                play_batch,
+                run,
+                with_static_functions(bandit),
+                recorder,
+                observers[name],
+                measures=measures(number),
+                advance=bar.advance,
+                bookmarks=bookmarks,
+                bookmark_prefix=f"games_{number}",
+            )
+            for batch in range(run.num_batches):
+                yield _under_own_settings()(partial(one_job, play, number, batch))
+
+    def one_job(play: Callable[..., Any], number: int, batch: int, stop: threading.Event) -> Any:
+        played = play(batch, stop=stop)
+        return None if played is None else take(number, batch, played)
+
     try:
         with bar:
-            settled = [_under_own_settings()(job) for job in jobs]
-            played = run_jobs(settled, run.devices, bar.draw)
+            kept = run_jobs(jobs(), run.devices, bar.draw)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped after {bar.done:,} of {bar.total:,} rounds; nothing was kept. The same call "
             f"with seed={run.seed} plays the same games again; fewer rounds or seeds, or some "
             "seeds at a time with first_seed=, take less time"
         ) from None
+    return kept, bar.seconds
+
+
+def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -> Results:
+    """Return the results of all games."""
+    # The first strategy measures the losses on which all of them play.
+    played, seconds = play(lambda number: "nothing" if number else "begun")
     batches = [results for results, _ in played]
     rows = np.concatenate([rows for _, rows in played[: run.num_batches]], axis=-1)
     norms = norms_from_rows(rows, run.losses.num_arms, run.checkpoints, run.unit)
@@ -213,29 +254,81 @@ def _simulate(
         has_laws = True
         if own[0].first_without_law is not None:
             first = np.concatenate([batch.first_without_law for batch in own]).reshape(shape[:2])
-            has_laws = _warn_if_no_law(name, first, run, np.isfinite(norms.l_1).all(axis=1))
+            is_finite = np.isfinite(norms.l_1).all(axis=1)[:, None]
+            has_laws = _warn_if_no_law(name, first[np.broadcast_to(is_finite, first.shape)], run)
         results[name] = Result(
             name=name,
             rounds=run.checkpoints,
             regret=_regret(best, [batch.realised for batch in own], shape),
             expected_regret=_regret(best, [batch.expected for batch in own], shape),
             norms=norms,
-            seed=run.seed,
-            first_seed=run.first_seed,
-            losses=run.losses.name,
-            dtype=run.dtype.name,
-            seconds=bar.seconds,
-            unit=run.unit,
+            **_description(run, seconds),
             records=jax.tree.map(
                 lambda *leaves: np.concatenate(leaves).reshape(*shape[:2], *leaves[0].shape[1:]),
                 *[batch.records for batch in own],
             ),
             bandit=bandit,
-            certificate=None if observers[name] is None else _certificate(own, run),
+            certificate=None if own[0].observed is None else _certificate(own, run),
         )
-        if has_laws:
-            _warn_if_no_regret(results[name])
-    return results["strategy"] if one else Results(results)
+        if has_laws and np.isfinite(norms.l_1).all():
+            _warn_if_no_regret(name, results[name].expected_regret)
+    return Results(results)
+
+
+def _summarize(
+    run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
+) -> dict[str, Summary]:
+    """Return moments and histograms of all games."""
+    summarizers = [
+        Summarizer(
+            num_sequences=run.num_sequences,
+            num_seeds=run.num_seeds,
+            num_checkpoints=len(run.checkpoints),
+            block=games_per_call(run.losses.num_arms, run.devices[0]),
+            unit=run.unit,
+        )
+        for _ in bandits
+    ]
+
+    def add(number: int, batch: int, played: tuple[BatchResults, np.ndarray]) -> np.ndarray | None:
+        """Add a batch; return the first rounds without a law, if any."""
+        results, rows = played
+        norms = norms_from_rows(rows, run.losses.num_arms, run.checkpoints, run.unit)
+        warn_if_not_finite(norms, run.losses)
+        totals = np.stack([results.realised, results.expected], axis=1)
+        summarizers[number].add(batch * run.batch_games, totals - norms.best[:, None])
+        first = results.first_without_law
+        return None if first is None or not first.any() else first[first > 0]
+
+    kept, seconds = play(lambda number: "all", add)
+    summaries = {}
+    for number, (name, summarizer) in enumerate(zip(bandits, summarizers, strict=True)):
+        summaries[name] = Summary(
+            name=name,
+            rounds=run.checkpoints,
+            num_sequences=run.num_sequences,
+            num_seeds=run.num_seeds,
+            num_arms=run.losses.num_arms,
+            **_description(run, seconds),
+            **summarizer.collected(),
+        )
+        own = kept[number * run.num_batches : (number + 1) * run.num_batches]
+        first = [rounds for rounds in own if rounds is not None]
+        if not first or _warn_if_no_law(name, np.concatenate(first), run):
+            _warn_if_no_regret(name, summaries[name].mean())
+    return summaries
+
+
+def _description(run: Run, seconds: float) -> dict[str, Any]:
+    """Return what results say of their run."""
+    return {
+        "seed": run.seed,
+        "first_seed": run.first_seed,
+        "losses": run.losses.name,
+        "dtype": run.dtype.name,
+        "seconds": seconds,
+        "unit": run.unit,
+    }
 
 
 @contextmanager
@@ -245,33 +338,32 @@ def _under_own_settings() -> Iterator[None]:
         yield
 
 
-def _warn_if_no_law(name: str, first: np.ndarray, run: Run, is_finite: np.ndarray) -> bool:
+def _warn_if_no_law(name: str, first: np.ndarray, run: Run) -> bool:
     """Warn if some p'_t of a strategy was no law; return whether all were.
 
     Args:
       name: of the strategy.
-      first: the first round of each game whose p'_t was none, [K, S]; 0 if there is none.
+      first: the first round of games whose p'_t was none; 0 if there is none.
       run: what was played; rounds past its last one do not count.
-      is_finite: whether all losses of a sequence are, [K]; there is another warning if not.
     """
-    bad = (first > 0) & (first <= run.num_rounds) & is_finite[:, None]
-    if bad.any():
+    bad = first[(first > 0) & (first <= run.num_rounds)]
+    if bad.size:
         warnings.warn(
             f"strategy {name!r} has probabilities that are no law: negative, not finite, or not of "
-            f"sum 1. The first were in round {first[bad].min()} of {run.num_rounds}, and there are "
-            f"some in {np.count_nonzero(bad)} of {bad.size} games, whose results mean nothing; "
-            "mend what its sampling scheme, or its function probabilities, returns",
+            f"sum 1. The first were in round {bad.min()} of {run.num_rounds}, and there are some "
+            f"in {bad.size} of {run.num_games} games, whose results mean nothing; mend what its "
+            "sampling scheme, or its function probabilities, returns",
             RuntimeWarning,
             stacklevel=4,
         )
-    return not bad.any()
+    return not bad.size
 
 
-def _warn_if_no_regret(result: Result) -> None:
-    """Warn if a strategy broke down on losses that are finite."""
-    if np.isfinite(result.norms.l_1).all() and not np.isfinite(result.expected_regret).all():
+def _warn_if_no_regret(name: str, regret: np.ndarray) -> None:
+    """Warn if a strategy broke down, on losses that are finite."""
+    if not np.isfinite(regret).all():
         warnings.warn(
-            f"strategy {result.name!r} has regret that is not finite, on losses that are: its "
+            f"strategy {name!r} has regret that is not finite, on losses that are: its "
             "parameters do not fit them; give it the scale of the losses",
             RuntimeWarning,
             stacklevel=4,

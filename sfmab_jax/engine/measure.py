@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from sfmab_jax.engine.checkpoints import checkpoint_rows, write_row
 from sfmab_jax.engine.lanes import OverGames, compile_loop, over_lanes
+from sfmab_jax.engine.rows import checkpoint_rows, write_row
 from sfmab_jax.numerics.arms import arm_sum
 from sfmab_jax.numerics.double_word import Sum, add
 

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from sfmab_jax.base import Bandit, BanditState, Round
-from sfmab_jax.engine.checkpoints import checkpoint_rows, write_row
 from sfmab_jax.engine.lanes import OverGames, keep_shared, over_lanes
 from sfmab_jax.engine.loss_stream import LossProcess, RoundMaker, early_values, round_maker
 from sfmab_jax.engine.measure import Measure, measure_round
 from sfmab_jax.engine.observer import Observer
+from sfmab_jax.engine.rows import checkpoint_rows, write_row
 from sfmab_jax.numerics.arms import arm_sum, pick
 from sfmab_jax.numerics.double_word import Sum, add, start_sum
 from sfmab_jax.numerics.draw import draw_arm

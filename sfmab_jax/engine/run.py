@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -111,10 +111,10 @@ def play_batch(
     record: Callable | None,
     observer: Observer | None,
     index: int,
-    measures: bool,
+    *,
+    measures: Literal["nothing", "begun", "all"],
     advance: Callable[[int], None],
     stop: threading.Event,
-    *,
     bookmarks: Bookmarks | None = None,
     bookmark_prefix: str = "games",
 ) -> tuple[BatchResults, np.ndarray | None] | None:
@@ -124,24 +124,26 @@ def play_batch(
       run: what is played.
       bandit, record, observer: pytrees of numbers with static functions.
       index: number of the batch.
-      measures: whether to measure the loss sequences that begin in this batch.
+      measures: the loss sequences to measure: none, those that begin in this batch, or that of
+        every game.
       advance: told rounds times games, after each call.
       stop: set from another thread to stop at the next chunk.
       bookmarks: where the batch keeps its place, and from where it goes on.
       bookmark_prefix: how the names of this strategy's bookmarks begin.
 
     Returns:
-      What the games left, and if ``measures`` the rows of `measure.Row`, [C, 8, sequences], of the
-      sequences that begin in the batch, else None.
+      What the games left, and the rows of `measure.Row`, [C, 8, sequences], of the sequences
+      measured; None if there are none.
     """
     games = _games_of_batch(run, index)
     process = run.loss_process if run.has_own_losses else None
     parts = (bandit, record, observer)
     exact = not _is_own((*parts, process))
     program_for = _program_finder(run.devices, run.engine, run.batching, exact=exact)
-    states = _first_states(run, parts, games, measures)
+    measuring = measures != "nothing"
+    states = _first_states(run, parts, games, measuring)
     stream = None if process else run.loss_stream(games.sequences)
-    measure = _first_measure(run, len(games.sequences)) if stream and measures else ()
+    measure = _first_measure(run, len(games.sequences)) if stream and measuring else ()
     checkpoints = jnp.int32(run.checkpoints)
     bookmark = Bookmark(
         bookmarks,
@@ -180,13 +182,15 @@ def play_batch(
         bookmark.keep(chunk.last_round, (states, measure), stream)
     places = [call.places for call in games.calls]
     results = gather_results(states, places, games.num_games, run.unit)
-    begins = games.begins[: games.num_games]
+    chosen = np.arange(games.num_games)
+    if measures == "begun":
+        chosen = chosen[games.begins[: games.num_games]]
     if isinstance(measure, Measure):
         numbers, columns = np.unique(games.sequences, return_index=True)
-        wanted = np.searchsorted(numbers, games.sequence[: games.num_games][begins])
-        return results, np.asarray(measure.rows)[:-1][..., columns[wanted]]
+        wanted = columns[np.searchsorted(numbers, games.sequence[chosen])]
+        return results, np.asarray(measure.rows)[:-1][..., wanted]
     if results.loss_rows is not None:
-        return results, np.moveaxis(results.loss_rows[begins], 0, -1)
+        return results, np.moveaxis(results.loss_rows[chosen], 0, -1)
     return results, None
 
 

@@ -2,8 +2,9 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
 from typing import Any
 
 import jax
@@ -19,11 +20,11 @@ def num_cores() -> int:
 
 
 def run_jobs(
-    jobs: list[Callable[[threading.Event], Any]],
+    jobs: Iterable[Callable[[threading.Event], Any]],
     devices: tuple[Any, ...],
     draw: Callable[[], None],
 ) -> list[Any]:
-    """Run independent jobs in any order, several at a time on CPU devices.
+    """Run independent jobs, several at a time on CPU devices; return their results in order.
 
     One call on a CPU device keeps about one core busy, so threads share the cores among batches. If
     there are several such devices, two threads: while one puts results in order the other plays.
@@ -40,17 +41,23 @@ def run_jobs(
         with jax.default_device(devices[0]):
             return job(stop)
 
+    results: dict[int, Any] = {}
+    numbered = enumerate(jobs)
     with ThreadPoolExecutor(at_a_time) as pool:
-        futures: list[Future] = [pool.submit(on_first, job) for job in jobs]
-        waiting = set(futures)
+        waiting: dict[Future, int] = {}
         try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+            while True:
+                # More than run at a time, so that no thread waits; not all, which may be many.
+                for number, job in islice(numbered, 2 * at_a_time - len(waiting)):
+                    waiting[pool.submit(on_first, job)] = number
+                if not waiting:
+                    break
+                done, _ = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
                 for future in done:
-                    future.result()
+                    results[waiting.pop(future)] = future.result()
                 draw()
         except BaseException:
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
-    return [future.result() for future in futures]
+    return [results[number] for number in range(len(results))]

@@ -83,8 +83,7 @@ class Result:
         kind: Kind = "expected",
     ) -> tuple[np.ndarray, np.ndarray]:
         """Confidence interval for the mean over the seeds: low and high, each [K, C]."""
-        if not 0 < level < 1:
-            raise ValueError(f"level is {level}; it lies strictly between 0 and 1")
+        statistics.check_level(level)
         methods = {
             "normal": statistics.normal_interval,
             "bootstrap": statistics.percentile_interval,
@@ -95,10 +94,7 @@ class Result:
 
     def quantiles(self, levels: Sequence[float], kind: Kind = "realised") -> np.ndarray:
         """Quantiles over the seeds, [Q, K, C]; of the realised regret unless asked otherwise."""
-        array = np.atleast_1d(np.asarray(levels, np.float64))
-        if array.size == 0 or not ((array >= 0) & (array <= 1)).all():
-            raise ValueError(f"levels are {levels}; quantile levels lie between 0 and 1")
-        return np.quantile(self.samples(kind), array, axis=1)
+        return np.quantile(self.samples(kind), statistics.check_levels(levels), axis=1)
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write an .npz file, complete or not at all. `load` reads it."""

@@ -14,7 +14,7 @@ and 83% for Pareto ones of index 1.5, which have no variance: `too_few` is there
 """
 
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,8 @@ __all__ = [
     "Growth",
     "Interval",
     "bootstrap_t_interval",
+    "check_level",
+    "check_levels",
     "conditional_value_at_risk",
     "growth_exponent",
     "holm",
@@ -30,6 +32,7 @@ __all__ = [
     "percentile_interval",
     "standard_error",
     "student_interval",
+    "student_quantile",
     "too_few",
     "units",
 ]
@@ -51,6 +54,19 @@ class Growth(NamedTuple):
     exponent: float
     low: float
     high: float
+
+
+def check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}; it lies strictly between 0 and 1")
+
+
+def check_levels(levels: Any) -> np.ndarray:
+    """Return levels of quantiles as an array [Q]; raise ValueError unless they are such."""
+    array = np.atleast_1d(np.asarray(levels, np.float64))
+    if array.size == 0 or not ((array >= 0) & (array <= 1)).all():
+        raise ValueError(f"levels are {levels}; quantile levels lie between 0 and 1")
+    return array
 
 
 def standard_error(values: np.ndarray, axis: int = 0) -> np.ndarray:
@@ -95,10 +111,15 @@ def student_interval(values: np.ndarray, level: float = 0.95) -> Interval:
     count = len(values)
     if count < 2:
         return Interval(mean, mean * np.nan, mean * np.nan)
+    half = student_quantile(level, count) * values.std(axis=0, ddof=1) / np.sqrt(count)
+    return Interval(mean, mean - half, mean + half)
+
+
+def student_quantile(level: float, count: int) -> float:
+    """Return how many standard errors a two-sided interval of ``count`` units is wide, halved."""
     from scipy import stats  # type: ignore[import-untyped]  # slow to import; JAX requires it
 
-    half = stats.t.ppf((1 + level) / 2, count - 1) * values.std(axis=0, ddof=1) / np.sqrt(count)
-    return Interval(mean, mean - half, mean + half)
+    return float(stats.t.ppf((1 + level) / 2, count - 1))
 
 
 def bootstrap_t_interval(values: np.ndarray, level: float = 0.95, seed: int = 0) -> Interval:

@@ -19,7 +19,7 @@ from tiers import each_archetype, some_in_default
 import sfmab_jax as sf
 from sfmab_jax.base import with_static_functions
 from sfmab_jax.checks import horizon_argument
-from sfmab_jax.engine.loss_stream import _generate_pieces, _start
+from sfmab_jax.engine.loss_stream import LossProcess, generate_pieces, start_sequences
 from sfmab_jax.engine.measure import begin_measure, measure_chunk
 from sfmab_jax.engine.pallas.kernel import play_chunk_fused
 from sfmab_jax.engine.rounds import begin_group, in_groups, play_chunk
@@ -130,14 +130,12 @@ def test_the_scan_engine(platform, num_sequences):
 def test_losses_and_their_norms(platform):
     for family in ("gaussian", "pareto", "random_walk"):
         losses = sf.losses.LOSSES[family](num_arms=10)
-        init, following = map(with_static_functions, (losses.init, losses.next))
-        keys, states = jax.eval_shape(
-            _start, init, jax.random.key(0), jnp.arange(16, dtype="uint32")
-        )
-        make = partial(_generate_pieces, num_arms=10, buffer_pieces=4, piece_rounds=WINDOW)
+        sequences = np.arange(16)
+        keys, states = jax.eval_shape(partial(start_sequences, losses, 0), sequences)
+        process = LossProcess(with_static_functions(losses.next), np.float32(1))
+        make = partial(generate_pieces, num_arms=10, buffer_pieces=4, piece_rounds=WINDOW)
         number = jax.ShapeDtypeStruct((), jnp.int32)
-        unit = jax.ShapeDtypeStruct((), jnp.float32)
-        given = (following, states, keys, number, number, number, unit)
+        given = (process, states, keys, number, number, number)
         assert_device_only(export.export(jax.jit(make), platforms=[platform])(*given).mlir_module())
     measure = jax.eval_shape(
         partial(begin_measure, num_arms=10, num_sequences=16, num_checkpoints=5, dtype="float32")

@@ -93,7 +93,9 @@ def over_lanes(function: Callable[..., Any], exact: bool = True) -> Callable[...
         if any(leaf.shape[-1] != width for leaf in leaves):
             raise ValueError(f"last axes of {[leaf.shape[-1] for leaf in leaves]}; give one width")
         one_game = [
-            jax.ShapeDtypeStruct(leaf.shape[:-1], leaf.dtype, weak_type=leaf.weak_type)
+            jax.ShapeDtypeStruct(
+                leaf.shape[:-1], leaf.dtype, weak_type=getattr(leaf, "weak_type", False)
+            )
             for leaf in leaves
         ]
 

@@ -32,8 +32,8 @@ __all__ = ["write_out_draws"]
 # Operations that move numbers and mean the same for each word of a key.
 _MOVES = frozenset(
     """
-    broadcast_in_dim concatenate copy dynamic_slice dynamic_update_slice gather optimization_barrier
-    reshape rev select_n slice squeeze stop_gradient transpose
+    broadcast_in_dim concatenate copy dynamic_slice dynamic_update_slice expand_dims gather
+    optimization_barrier reshape rev select_n slice split squeeze stack stop_gradient tile transpose
     """.split()
 )
 

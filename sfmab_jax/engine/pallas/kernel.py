@@ -20,7 +20,6 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 
 from sfmab_jax.base import Bandit, BanditState, with_static_functions
-from sfmab_jax.engine.checkpoints import checkpoint_rows
 from sfmab_jax.engine.lanes.jaxpr import Laned, Tape, tape_of
 from sfmab_jax.engine.layout import padded_shape
 from sfmab_jax.engine.pallas.arrays import (
@@ -46,6 +45,7 @@ from sfmab_jax.engine.rounds import (
     to_lanes,
     watch_law,
 )
+from sfmab_jax.engine.rows import checkpoint_rows
 from sfmab_jax.numerics.double_word import Sum, add
 from sfmab_jax.numerics.draw import draw_arm
 
