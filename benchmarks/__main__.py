@@ -39,7 +39,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--rounds", type=_positive, nargs="+", default=[1000, 10_000], help="one race for each"
     )
     parser.add_argument(
-        "--seeds", type=_positive, nargs="+", default=[4096, 16384], help="one race for each"
+        "--seeds", type=_positive, nargs="+", default=[4096, 16384], help="games, a race for each"
     )
     parser.add_argument("--repeats", type=_positive, default=None, help="5; 3 in a sweep")
     parser.add_argument("--sweep", choices=(*SWEEPS, "all"), help="instead of the rivals")
@@ -66,7 +66,7 @@ def _contests(options: argparse.Namespace, machine: dict[str, str]) -> None:
     for name in CONTESTS:
         sizes = list(product(options.rounds, options.seeds))
         # The packages are far behind at any size.
-        for rounds, seeds in sizes if name == "algorithm_1" else sizes[:1]:
+        for rounds, seeds in sizes if name.startswith("algorithm_1") else sizes[:1]:
             records.append(_contest(name, rounds, seeds, options))
             print(text_table(records[-1]), end="\n\n", flush=True)
     write_json(options.output / "contests.json", machine, records)
@@ -77,10 +77,10 @@ def _contests(options: argparse.Namespace, machine: dict[str, str]) -> None:
 def _contest(name: str, rounds: int, seeds: int, options: argparse.Namespace) -> dict[str, Any]:
     contest = CONTESTS[name](options.arms, rounds)
     repeats = options.repeats or 5
-    _say(f"{contest.title}, {rounds:,} rounds, {seeds:,} seeds")
+    _say(f"{contest.title}, {rounds:,} rounds, {seeds:,} games")
     timings, skipped = race(contest.contenders, seeds, rounds, repeats)
     peaks = {timing.name: _peak(name, timing, options) for timing in timings}
-    settings = f"{options.arms} arms, {rounds:,} rounds, {seeds:,} seeds, float32, {repeats} turns"
+    settings = f"{options.arms} arms, {rounds:,} rounds, {seeds:,} games, float32, {repeats} turns"
     return contest_record(contest.title, settings, timings, peaks, skipped)
 
 

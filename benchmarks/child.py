@@ -26,7 +26,8 @@ class Cell(NamedTuple):
     strategy: str = "scale_free"
     arms: int = 10
     rounds: int = 1000
-    seeds: int = 4096
+    sequences: int = 1
+    seeds: int = 4096  # of each sequence
     dtype: str = "float32"
     devices: int = 1
     cores: int = 0  # 0: all of the machine
@@ -107,6 +108,7 @@ def _play_cell(cell: Cell) -> Callable[[int], Any]:
             bandit,
             losses,
             num_rounds=cell.rounds,
+            num_sequences=cell.sequences,
             num_seeds=cell.seeds,
             seed=seed,
             dtype=cell.dtype,

@@ -10,7 +10,7 @@ from sfmab_jax.results.files import write_atomically
 
 __all__ = ["contest_figure", "save_figure", "sweep_figure"]
 
-_NUMBERS = ("arms", "seeds", "rounds")  # sweeps along a number, drawn as lines
+_NUMBERS = ("arms", "seeds", "rounds", "sequences")  # sweeps along a number, drawn as lines
 
 
 def contest_figure(records: list[dict[str, Any]]) -> Figure:
@@ -32,7 +32,7 @@ def contest_figure(records: list[dict[str, Any]]) -> Figure:
         for (record, row), ours in zip(rows, first)
     ]
     speed.set_yticks(places, labels)
-    speed.set_title("contender, strategy, seeds, rounds", loc="right", x=-0.02, fontsize=8)
+    speed.set_title("contender, strategy, games, rounds", loc="right", x=-0.02, fontsize=8)
     speed.tick_params(axis="y", labelsize=8)
     speed.margins(x=0.2)
     for place, (_, row), mine in zip(places, rows, is_ours):

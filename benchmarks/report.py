@@ -43,7 +43,8 @@ def contest_record(
                 "compile_seconds": timing.compile_seconds,
                 "peak_megabytes": peaks.get(timing.name),
                 "mean_loss": timing.mean_loss,
-                "standard_error": timing.standard_error,
+                # A single loss sequence gives a single number.
+                "standard_error": error if np.isfinite(error := timing.standard_error) else None,
             }
         )
     return {"title": title, "settings": settings, "rows": rows, "skipped": skipped}

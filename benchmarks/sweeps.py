@@ -33,7 +33,8 @@ class Point(NamedTuple):
     @property
     def nanoseconds_per_round(self) -> np.ndarray:
         """Of each repeat."""
-        return np.array(self.seconds) / (self.cell.rounds * self.cell.seeds) * 1e9
+        games = self.cell.sequences * self.cell.seeds
+        return np.array(self.seconds) / (self.cell.rounds * games) * 1e9
 
 
 def run_sweep(sweep: Sweep, repeats: int, say: Callable[[str], None]) -> list[Point]:
@@ -96,6 +97,14 @@ def _rounds(quick: bool) -> Sweep:
     return Sweep("Cost against the number of rounds, 1,024 seeds", "rounds", cells)
 
 
+def _sequences(quick: bool) -> Sweep:
+    games, rounds = (1024, 100) if quick else (16384, 1000)
+    numbers = (1, 16, 64, games) if quick else (1, 16, 64, 512, 2048, games)
+    cells = {f"{n}": Cell(sequences=n, seeds=games // n, rounds=rounds) for n in numbers}
+    title = f"Cost against the number of loss sequences, {games:,} games, {rounds:,} rounds"
+    return Sweep(title, "sequences", cells, compared=True)
+
+
 def _precision(quick: bool) -> Sweep:
     size = {"seeds": 1024, "rounds": 200} if quick else {"seeds": 8192}
     cells = {name: Cell(dtype=name, **size) for name in ("float32", "float64")}
@@ -147,6 +156,7 @@ SWEEPS: dict[str, Callable[[bool], Sweep]] = {
     "arms": _arms,
     "seeds": _seeds,
     "rounds": _rounds,
+    "sequences": _sequences,
     "precision": _precision,
     "devices": _devices,
     "strategies": _strategies,

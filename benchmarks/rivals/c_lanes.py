@@ -1,7 +1,8 @@
 """C with OpenMP, seeds in vector lanes: `scale_free.c`, compiled for this machine when asked for.
 
 "c_same_work" owes what the engine owes: a counter-based generator, two-word sums, the checkpoints,
-realised and conditional losses. "c_free" owes nothing: xorshift, plain sums, -ffast-math.
+realised and conditional losses. "c_free" owes nothing: xorshift, plain sums, -ffast-math. Both play
+on a table of losses; "c_own_same_work" and "c_own_free" draw every game's own and measure them.
 """
 
 import ctypes
@@ -17,7 +18,16 @@ import numpy as np
 
 from sfmab_jax.cli.bench import MissingRivalError
 
-__all__ = ["c_free", "c_same_work", "checkpoint_rounds", "play_in_c", "same_work_library"]
+__all__ = [
+    "c_free",
+    "c_own_free",
+    "c_own_same_work",
+    "c_same_work",
+    "checkpoint_rounds",
+    "own_same_work_library",
+    "play_in_c",
+    "same_work_library",
+]
 
 _SOURCE = Path(__file__).with_name("scale_free.c")
 _OPTIONS = ("-O3", "-march=native", "-fopenmp", "-fPIC")
@@ -40,9 +50,32 @@ def c_free(losses: np.ndarray, num_games: int) -> Callable[[int], np.ndarray]:
     return lambda seed: play_in_c(library, losses, num_games, seed, only_last)[:, -1, 0]
 
 
+def c_own_same_work(
+    num_arms: int, num_rounds: int, gap: float, num_games: int
+) -> Callable[[int], np.ndarray]:
+    """The engine's work on uniform losses of every game's own: a function of the seed, as above."""
+    library = own_same_work_library(num_arms, gap)
+    checkpoints = checkpoint_rounds(num_rounds)
+    return lambda seed: play_in_c(library, None, num_games, seed, checkpoints)[:, -1, 0]
+
+
+def c_own_free(
+    num_arms: int, num_rounds: int, gap: float, num_games: int
+) -> Callable[[int], np.ndarray]:
+    """As little work as that needs: a function of the seed, as above."""
+    library = _compiled(num_arms, (*_FREE, *_own(gap)))
+    only_last = np.array([num_rounds])
+    return lambda seed: play_in_c(library, None, num_games, seed, only_last)[:, -1, 0]
+
+
 def same_work_library(num_arms: int) -> ctypes.CDLL:
-    """For `play_in_c`."""
+    """For `play_in_c` with a table of losses."""
     return _compiled(num_arms, _SAME_WORK)
+
+
+def own_same_work_library(num_arms: int, gap: float) -> ctypes.CDLL:
+    """For `play_in_c` without one."""
+    return _compiled(num_arms, (*_SAME_WORK, *_own(gap)))
 
 
 def checkpoint_rounds(num_rounds: int) -> np.ndarray:
@@ -51,23 +84,39 @@ def checkpoint_rounds(num_rounds: int) -> np.ndarray:
 
 
 def play_in_c(
-    library: ctypes.CDLL, losses: np.ndarray, num_seeds: int, seed: int, checkpoints: np.ndarray
+    library: ctypes.CDLL,
+    losses: np.ndarray | None,
+    num_games: int,
+    seed: int,
+    checkpoints: np.ndarray,
 ) -> np.ndarray:
-    """Realised and conditional losses up to the checkpoints, [seeds, C, 2]."""
-    losses = np.ascontiguousarray(losses, np.float32)
+    """What is kept at the checkpoints, the last of which is the last round: [games, C, ...].
+
+    Realised and conditional losses; without a table of losses also the least and the mean total of
+    an arm, the largest size of one, the sums of |l| and l^2, and the largest |l|.
+    """
+    table = None if losses is None else np.ascontiguousarray(losses, np.float32)
     checkpoints = np.ascontiguousarray(checkpoints, np.int32)
-    totals = np.zeros((num_seeds, len(checkpoints), 2))
-    address = [array.ctypes.data_as(ctypes.c_void_p) for array in (losses, checkpoints, totals)]
+    kept = ctypes.c_int32.in_dll(library, "kept").value
+    totals = np.zeros((num_games, len(checkpoints), kept))
     library.play(
-        address[0],
-        ctypes.c_int32(len(losses)),
-        ctypes.c_int64(num_seeds),
+        _address(table),
+        ctypes.c_int32(checkpoints[-1]),
+        ctypes.c_int64(num_games),
         ctypes.c_uint32(seed),
-        address[1],
+        _address(checkpoints),
         ctypes.c_int32(len(checkpoints)),
-        address[2],
+        _address(totals),
     )
     return totals
+
+
+def _address(array: np.ndarray | None) -> ctypes.c_void_p | None:
+    return None if array is None else array.ctypes.data_as(ctypes.c_void_p)
+
+
+def _own(gap: float) -> tuple[str, ...]:
+    return ("-DOWN", f"-DGAP={float(gap)}f")
 
 
 @cache

@@ -1,10 +1,15 @@
 /* Algorithm 1 with adaptive exploration, log barrier, float32: one game per vector lane.
  *
- * Two programs from one file. As it stands it does what sfmab_jax does: 46 random bits a round
+ * Four programs from one file. As it stands it does what sfmab_jax does: 46 random bits a round
  * from Threefry-2x32 with 20 rounds, sums over rounds and the sums from which the arm is drawn in
  * two words, realised and conditional losses kept at every checkpoint. With -DFREE it owes nothing
  * of that: xorshift and 24 bits, plain sums, the realised loss after the last round; meant for
  * -ffast-math.
+ *
+ * All games share one table of losses. With -DOWN every game draws its own: uniform on [-1, 1],
+ * those of arm 0 less -DGAP, two from a block of Threefry; and measures them, with the sums of each
+ * arm and of the norms in two words, and the best arm and the norms kept at every checkpoint. FREE
+ * keeps plain sums of each arm, and the best after the last round.
  *
  * -DARMS=n fixes the number of arms, as the shapes of a JAX program are fixed. Vectors are those
  * of GCC and Clang, so that nothing hangs on what a compiler makes of a loop.
@@ -15,6 +20,9 @@
 
 #ifndef FREE
 #define FREE 0
+#endif
+#ifndef OWN
+#define OWN 0
 #endif
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -47,6 +55,15 @@ typedef uint32_t word __attribute__((vector_size(4 * LANES)));
 
 typedef struct { vec value, low; } sum; /* a sum over rounds and what rounding took from it */
 
+#if OWN
+typedef vec loss_type;   /* of each game */
+#define KEPT 8           /* numbers at a checkpoint */
+#else
+typedef float loss_type; /* of all games */
+#define KEPT 2
+#endif
+const int32_t kept = KEPT;
+
 typedef struct {
     vec play[ARMS];         /* p_t */
     vec gaps[ARMS];         /* eta (L - min L), so that p = 1 / (gaps + mu) */
@@ -56,6 +73,11 @@ typedef struct {
     sum gap, mass;          /* 1 + sum M, 2 n + sum Gamma */
     sum realised, advantage;
     word key0, key1;        /* of the games; FREE: the generator's state in key0 */
+    /* OWN */
+    word loss_key0, loss_key1;
+    sum losses[ARMS];       /* S, the cumulative losses */
+    sum l_1, l_2;           /* sum |l|, sum l^2 over rounds and arms */
+    vec l_inf;              /* max |l| */
 } Games;
 
 static inline vec all(float x) { return x - (vec){0}; }
@@ -99,18 +121,30 @@ static inline vec log_remainder(vec z)
     return z * z * (0.5f + z * (-1.f / 3 + z * (0.25f + z * series)));
 }
 
-static inline void threefry(word k0, word k1, word c0, word *x0, word *x1)
+/* Two words from each counter (c0, first + j), j < blocks: side by side, as each mixing step of one
+ * block waits for the one before. */
+static inline __attribute__((always_inline)) void
+threefry(word k0, word k1, word c0, uint32_t first, int blocks, word *a, word *b)
 {
-    word k2 = k0 ^ k1 ^ 0x1BD11BDAu, a = c0 + k0, b = k1;
-#define MIX(r) a += b; b = ((b << r) | (b >> (32 - r))) ^ a;
+    word k2 = k0 ^ k1 ^ 0x1BD11BDAu;
+#define EACH_BLOCK for (int j = 0; j < blocks; j++)
+#define MIX(r) EACH_BLOCK a[j] += b[j], b[j] = ((b[j] << r) | (b[j] >> (32 - r))) ^ a[j];
 #define EVEN MIX(13) MIX(15) MIX(26) MIX(6)
 #define ODD MIX(17) MIX(29) MIX(16) MIX(24)
-    EVEN a += k1; b += k2 + 1;
-    ODD a += k2; b += k0 + 2;
-    EVEN a += k0; b += k1 + 3;
-    ODD a += k1; b += k2 + 4;
-    EVEN a += k2; b += k0 + 5;
-    *x0 = a, *x1 = b;
+#define ADD(x, y) EACH_BLOCK a[j] += x, b[j] += y;
+    EACH_BLOCK a[j] = c0 + k0, b[j] = first + j + k1;
+    EVEN ADD(k1, k2 + 1)
+    ODD ADD(k2, k0 + 2)
+    EVEN ADD(k0, k1 + 3)
+    ODD ADD(k1, k2 + 4)
+    EVEN ADD(k2, k0 + 5)
+}
+
+static inline word xorshift(word *state)
+{
+    word x = *state;
+    x ^= x << 13, x ^= x >> 17, x ^= x << 5;
+    return *state = x;
 }
 
 static void begin(Games *g, uint32_t seed, uint32_t first_game)
@@ -123,7 +157,8 @@ static void begin(Games *g, uint32_t seed, uint32_t first_game)
     word game;
     for (int s = 0; s < LANES; s++)
         game[s] = first_game + s;
-    threefry(seed - (word){0}, 0x5eed - (word){0}, game, &g->key0, &g->key1);
+    threefry(seed - (word){0}, 0x5eed - (word){0}, game, 0, 1, &g->key0, &g->key1);
+    threefry(seed - (word){0}, 0x1055 - (word){0}, game, 0, 1, &g->loss_key0, &g->loss_key1);
     g->key0 |= 1; /* xorshift must not start at 0 */
 }
 
@@ -134,14 +169,12 @@ static inline ivec draw(Games *g, const vec *mixed, uint32_t round)
     sum running[ARMS], total = {{0}, {0}};
     EACH_ARM running[i] = total = plus(total, mixed[i]);
     if (FREE) {
-        word x = g->key0;
-        x ^= x << 13, x ^= x >> 17, x ^= x << 5;
-        g->key0 = x;
+        word x = xorshift(&g->key0);
         vec target = __builtin_convertvector((ivec)(x >> 8), vec) * 0x1p-24f * total.value;
         EACH_ARM passed -= running[i].value <= target;
     } else {
         word x0, x1;
-        threefry(g->key0, g->key1, round - (word){0}, &x0, &x1);
+        threefry(g->key0, g->key1, round - (word){0}, 0, 1, &x0, &x1);
         vec high = __builtin_convertvector((ivec)(x0 >> 8), vec) * 0x1p-24f;
         vec low = __builtin_convertvector((ivec)((x0 & 0xff) << 14 | x1 >> 18), vec) * 0x1p-46f;
         low += high * ((total.value - 1) + total.low); /* the sum is all but 1 */
@@ -229,14 +262,14 @@ static inline void follow(Games *g)
     g->play_square = square;
 }
 
-static inline void play_round(Games *g, const float *losses, uint32_t round)
+static inline void play_round(Games *g, const loss_type *losses, uint32_t round)
 {
     vec mixed[ARMS], y[ARMS], keep = 1 - g->exploration, spread = g->exploration / ARMS;
     EACH_ARM mixed[i] = keep * g->play[i] + spread;
     ivec arm = draw(g, mixed, round);
     vec loss = {0}, chance = {0}, play = {0};
     EACH_ARM {
-        loss += where(arm == i, all(losses[i]));
+        loss += where(arm == i, losses[i] - (vec){0});
         chance += where(arm == i, mixed[i]);
         play += where(arm == i, g->play[i]);
     }
@@ -264,20 +297,80 @@ static inline void play_round(Games *g, const float *losses, uint32_t round)
     follow(g);
 }
 
-static void keep(const Games *g, int64_t first_game, int64_t num_games, int num_checkpoints,
-                 int slot, double *totals)
+#if OWN
+/* Odd multiples of 2^-24 in (-1, 1). */
+static inline vec symmetric(word x)
 {
-    for (int s = 0; s < LANES && first_game + s < num_games; s++) {
-        double *here = totals + ((first_game + s) * num_checkpoints + slot) * 2;
-        here[0] = (double)g->realised.value[s] + g->realised.low[s];
-        here[1] = here[0] + ((double)g->advantage.value[s] + g->advantage.low[s]);
+    return (__builtin_convertvector((ivec)(x >> 8) - (1 << 23), vec) + 0.5f) * 0x1p-23f;
+}
+
+/* The losses of a round of every game: arm i has half of block i mod HALF. */
+static inline void draw_losses(Games *g, uint32_t round, vec *losses)
+{
+    enum { HALF = (ARMS + 1) / 2, SIDE_BY_SIDE = HALF < 5 ? HALF : 5 };
+    word x[2][HALF + SIDE_BY_SIDE];
+    for (int j = 0; j < HALF; j += SIDE_BY_SIDE)
+        threefry(g->loss_key0, g->loss_key1, round - (word){0}, j, SIDE_BY_SIDE,
+                 x[0] + j, x[1] + j);
+    EACH_ARM {
+        word own = FREE ? xorshift(&g->key0) : x[i / HALF][i % HALF];
+        losses[i] = symmetric(own) - (i == 0 ? GAP : 0);
     }
 }
 
-/* Plays games 0 to num_games - 1 on losses [num_rounds][ARMS].
+static inline void measure(Games *g, const vec *losses)
+{
+    vec size = {0}, square = {0};
+    EACH_ARM g->losses[i] = plus(g->losses[i], losses[i]);
+    if (FREE)
+        return;
+    EACH_ARM {
+        size += size_of(losses[i]);
+        square += losses[i] * losses[i];
+        g->l_inf = larger(g->l_inf, size_of(losses[i]));
+    }
+    g->l_1 = plus(g->l_1, size);
+    g->l_2 = plus(g->l_2, square);
+}
+#endif
+
+static inline double in_full(sum total, int s) { return (double)total.value[s] + total.low[s]; }
+
+static void keep(const Games *g, int64_t first_game, int64_t num_games, int num_checkpoints,
+                 int slot, double *totals)
+{
+    sum best = {g->losses[0].value, {0}}, mean = {{0}, {0}};
+    vec largest = {0};
+    EACH_ARM {
+        best.value = smaller(best.value, g->losses[i].value);
+        largest = larger(largest, size_of(g->losses[i].value));
+    }
+    best.low = less(g->losses[0], best.value);
+    EACH_ARM {
+        best.low = smaller(best.low, less(g->losses[i], best.value));
+        mean.low += less(g->losses[i], best.value) / ARMS;
+    }
+    mean.value = best.value;
+    for (int s = 0; s < LANES && first_game + s < num_games; s++) {
+        double *here = totals + ((first_game + s) * num_checkpoints + slot) * KEPT;
+        here[0] = in_full(g->realised, s);
+        here[1] = here[0] + in_full(g->advantage, s);
+        if (OWN) {
+            here[2] = in_full(best, s);
+            here[3] = in_full(mean, s);
+            here[4] = largest[s];
+            here[5] = in_full(g->l_1, s);
+            here[6] = in_full(g->l_2, s);
+            here[7] = g->l_inf[s];
+        }
+    }
+}
+
+/* Plays games 0 to num_games - 1 on losses [num_rounds][ARMS], or NULL if OWN.
  *
- * totals [num_games][num_checkpoints][2]: realised and conditional losses up to each checkpoint,
- * an increasing list of rounds that ends with the last. FREE gives realised losses only. */
+ * totals [num_games][num_checkpoints][KEPT]: realised and conditional losses up to each checkpoint,
+ * an increasing list of rounds that ends with the last; if OWN, also the least and the mean of S,
+ * max |S|, sum |l|, sum l^2 and max |l|. FREE gives realised losses and what comes from S only. */
 void play(const float *losses, int32_t num_rounds, int64_t num_games, uint32_t seed,
           const int32_t *checkpoints, int32_t num_checkpoints, double *totals)
 {
@@ -290,7 +383,14 @@ void play(const float *losses, int32_t num_rounds, int64_t num_games, uint32_t s
             begin(g, seed, (uint32_t)(block * LANES));
             int slot = 0;
             for (int32_t round = 1; round <= num_rounds; round++) {
-                play_round(g, losses + (int64_t)(round - 1) * ARMS, (uint32_t)round);
+#if OWN
+                vec now[ARMS];
+                draw_losses(g, (uint32_t)round, now);
+                measure(g, now);
+#else
+                const float *now = losses + (int64_t)(round - 1) * ARMS;
+#endif
+                play_round(g, now, (uint32_t)round);
                 if (round == checkpoints[slot])
                     keep(g, block * LANES, num_games, num_checkpoints, slot++, totals);
             }

@@ -15,21 +15,27 @@ from sfmab_jax.cli.bench import MissingRivalError
 __all__ = ["smpybandits_tsallis_inf"]
 
 
-def smpybandits_tsallis_inf(losses: np.ndarray, num_games: int) -> Callable[[int], np.ndarray]:
+def smpybandits_tsallis_inf(
+    mean_losses: np.ndarray, num_rounds: int, num_games: int
+) -> Callable[[int], np.ndarray]:
     """Its TsallisInf policy as published: a function of the seed, giving the total losses [games].
+
+    Every game draws its own table of Bernoulli losses.
 
     It plays each arm once at first and weights a loss by the law after an Exp3 step; the mean
     regret is nevertheless that of Tsallis-INF up to what some games can show.
     """
     policy_of = _policy()
-    rows = losses.astype(np.float64)
+    num_arms = len(mean_losses)
 
     def run(seed: int) -> np.ndarray:
+        generator = np.random.default_rng(seed)
+        tables = generator.random((num_games, num_rounds, num_arms)) < mean_losses
         np.random.seed(seed)  # noqa: NPY002, it draws from NumPy's global generator
         with warnings.catch_warnings():
             # Its minimiser leaves the domain of the objective now and then.
             warnings.simplefilter("ignore")
-            return np.array([_game(policy_of(rows.shape[1]), rows) for _ in range(num_games)])
+            return np.array([_game(policy_of(num_arms), table.astype(float)) for table in tables])
 
     return run
 

@@ -16,19 +16,24 @@ A run is a rectangle of games and rounds. It is cut like this:
     lane    a place in the last axis of every array: of one game, or in `measure` of one sequence
     group   the games played side by side; always of one width, as code of another width may
             round differently
-    batch   the groups that share one stream of losses; one thread plays it
+    batch   the groups that one thread plays; a stream of losses, if there is one, is theirs
     chunk   the rounds that one call of the compiled program plays
     window  the rounds whose losses are handed to the lanes together
 
 A batch is played a few groups at a time: a *call* of the compiled program takes them, one after
 the other, through one chunk. A study cuts its own work into cells, blocks and spans, which are
 explained there. Two smaller units have one home each: a *piece*, the rounds of losses that are made
-together, 16, or 1 with very many arms (`loss_stream`), and a *tile*, the lanes of a group that one
-kernel plays (`pallas`).
+together, 128, or fewer with very many arms or memory (`loss_stream`), and a *tile*, the lanes of a
+group that one kernel plays (`pallas`).
+
+A game is a loss process and a bandit. Where few games share a sequence, each lane carries the state
+of its own process next to that of its bandit, and makes and measures its losses round by round.
+Where many do, losses are made once, chunk by chunk, and streamed to the lanes. A sequence has the
+same bits either way.
 
 `rounds.play_round_of_game` plays a round. Line by line of Algorithm 1 (`strategies.scale_free`):
 
-    l_t                      loss_stream
+    l_t                      loss_stream.round_maker -> losses
     p'_t = (1-g) p_t + g/n   compose._probabilities -> sampling.mixing
     i_t ~ p'_t               numerics.threefry, numerics.draw
     l~_t                     compose._update -> estimation.importance
@@ -46,6 +51,7 @@ Around it:
     layout       the sizes of all of the above
     run          compile, stream the losses, play a batch
     measure      the norms of the loss sequences
+    rows         where results of a round go
     observer     what may be followed beside the regret
     gather       results in the order of the games
     resume       bookmarks of long runs

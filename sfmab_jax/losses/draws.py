@@ -22,6 +22,7 @@ __all__ = [
     "bernoulli",
     "bernoulli_words",
     "cosine",
+    "first_words",
     "normal",
     "positive",
     "round_words",
@@ -61,7 +62,7 @@ def round_words(key: Array, round_: Array, count: int) -> Array:
     """Return random words of a sequence's round, uint32 [count].
 
     `jax.random` derives other keys from the same one at counters (0, number), which no round from 1
-    on shares.
+    on shares; nor does `first_words`, in families that derive none.
 
     Args:
       key: of the sequence, a typed key.
@@ -76,6 +77,11 @@ def round_words(key: Array, round_: Array, count: int) -> Array:
     # A choice between two rows, not a concatenation: that would not be vectorised.
     is_first = lax.broadcasted_iota(jnp.int32, (2, len(number)), 0) == 0
     return jnp.where(is_first, words[0][None], words[1][None]).reshape(-1)[:count]
+
+
+def first_words(key: Array, count: int) -> Array:
+    """Return random words of a sequence before its rounds, uint32 [count]."""
+    return round_words(key, jnp.int32(0), count)
 
 
 def unit(words: Array) -> Array:
@@ -125,16 +131,18 @@ def cosine(words: Array) -> Array:
     return x * series
 
 
-def below(word: Array, bound: int) -> Array:
-    """Return an integer from 0 to ``bound`` - 1, int32: the word times the bound, over 2^32.
+def below(words: Array, bound: Array | int) -> Array:
+    """Return integers from 0 to ``bound`` - 1, int32: floor(word bound / 2^32).
 
-    Up to 2^16, without division, for which there are no vector instructions; no integer is more
-    likely than another by more than 2^-16 of its probability. Beyond, a remainder.
+    None is more likely than another by more than bound / 2^32 of its probability. By multiplication
+    of halves, as there are no vector instructions for integer division.
     """
-    if bound > 2**16:
-        return (word % np.uint32(bound)).astype(jnp.int32)
-    high, low = word >> 16, word & 0xFFFF
-    return ((high * np.uint32(bound) + (low * np.uint32(bound) >> 16)) >> 16).astype(jnp.int32)
+    whole = jnp.asarray(bound, jnp.uint32)
+    high, low = words >> 16, words & 0xFFFF
+    bound_high, bound_low = whole >> 16, whole & 0xFFFF
+    middle = high * bound_low + (low * bound_low >> 16)
+    carried = low * bound_high + (middle & 0xFFFF)
+    return (high * bound_high + (middle >> 16) + (carried >> 16)).astype(jnp.int32)
 
 
 def bernoulli_words(num_arms: int) -> int:

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -134,7 +133,7 @@ class _Waves(NamedTuple):
 
 
 def _waves_init(key: Array, *, phases, period) -> _Waves:
-    angles = 2 * np.pi * jax.random.uniform(key, phases.shape, phases.dtype)
+    angles = 2 * np.pi * draws.unit(draws.first_words(key, phases.size)).reshape(phases.shape)
     return _Waves(jnp.cos(angles), jnp.sin(angles))
 
 

@@ -84,7 +84,7 @@ def shared_noise(
 
 def _draw_best(key: Array, *, arms, **parameters) -> Array:
     """Return [i = j] [n] for an arm j drawn uniformly."""
-    best = jax.random.randint(key, (), 0, len(arms), jnp.int32)
+    best = draws.below(draws.first_words(key, 1), len(arms))
     return (jnp.arange(len(arms), dtype=jnp.int32) == best).astype(jnp.float32)
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from sfmab_jax.checks import check_integer, check_number, check_probability
+from sfmab_jax.losses import draws
 from sfmab_jax.losses.combinators import scaled
 from sfmab_jax.losses.draws import Draw
 from sfmab_jax.losses.light_tailed import bernoulli_losses
@@ -199,13 +199,14 @@ def _constrained(draw: Draw, round_: Array, **parameters) -> Array:
 
 def _switching_init(key: Array, *, arms, slots, times, last, gap):
     """Return the rounds of the switches [S], increasing, and the best arms between them [S + 1]."""
-    time_key, first_key, move_key = jax.random.split(key, 3)
-    num_arms = len(arms)
+    num_arms, num_switches = len(arms), len(slots)
+    words = draws.first_words(key, 1 + 2 * num_switches)
     if times is None:
-        times = jnp.sort(jax.random.randint(time_key, slots.shape, 2, last + 1, jnp.int32))
-    first = jax.random.randint(first_key, (1,), 0, num_arms, jnp.int32)
+        drawn = draws.below(words[1 : 1 + num_switches], last - 1)
+        times = jnp.sort(2 + drawn)
+    first = draws.below(words[:1], num_arms)
     # Another arm each time.
-    moves = 1 + jax.random.randint(move_key, slots.shape, 0, max(num_arms - 1, 1), jnp.int32)
+    moves = 1 + draws.below(words[1 + num_switches :], max(num_arms - 1, 1))
     best = jnp.cumsum(jnp.concatenate([first, moves]), dtype=jnp.int32) % num_arms
     return jnp.asarray(times), best
 

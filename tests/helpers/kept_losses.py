@@ -1,4 +1,4 @@
-"""The first losses of every family, to be held: ``python tests/helpers/kept_losses.py`` writes them.
+"""The first losses of every family, held; ``python tests/helpers/kept_losses.py`` writes them.
 
 Only after a change that is meant to change the losses of a seed; say so in the changelog.
 """

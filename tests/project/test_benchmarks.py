@@ -217,6 +217,8 @@ def test_ratios_are_taken_within_a_repeat():
     record = contest_record("Title", "settings", [ours, slow], {"ours": 5.0}, ["x skipped: y"])
     assert "15 (10 to 20)" in text_table(record)
     assert "x skipped: y" in text_table(record)
+    single = contest_record("Title", "", [ours._replace(standard_error=np.nan)], {}, [])
+    assert single["rows"][0]["standard_error"] is None
 
 
 def test_short_form(capsys):
