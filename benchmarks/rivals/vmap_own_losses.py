@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from sfmab_jax.cli.bench import play_plainly, start_plainly
+
 __all__ = ["vmap_own_losses"]
 
 
@@ -20,51 +22,17 @@ def vmap_own_losses(
     """
     means = jnp.zeros(num_arms, jnp.float32).at[0].set(-gap)
 
-    def normalise(gaps: Array) -> Array:
-        """1 / (x + mu) with mu the root of sum(1 / (x + mu)) = 1, by Newton's method."""
-
-        def unfinished(carry):
-            mu, step = carry
-            return jnp.abs(step) > 1e-6 * mu
-
-        def newton(carry):
-            mu, _ = carry
-            p = 1 / (gaps + mu)
-            step = (jnp.sum(p) - 1) / jnp.sum(p * p)
-            return mu + step, step
-
-        start = jnp.maximum(1.0, num_arms - jnp.mean(gaps))
-        mu, _ = lax.while_loop(unfinished, newton, (start, jnp.float32(jnp.inf)))
-        return 1 / (gaps + mu)
-
     def play(key: Array) -> tuple[Array, Array]:
         key, loss_key = jax.random.split(key)
 
         def round_(carry, t):
-            key, p, cumulative, rate, exploration, gaps, masses, total, sums = carry
+            game, sums = carry
             now = jax.random.fold_in(loss_key, t)
             loss = means + jax.random.uniform(now, (num_arms,), jnp.float32, -1, 1)
-            key, draw = jax.random.split(key)
-            mixed = (1 - exploration) * p + exploration / num_arms
-            arm = jax.random.choice(draw, num_arms, p=mixed)
-            estimate = jnp.zeros(num_arms, jnp.float32).at[arm].set(loss[arm] / mixed[arm])
-            moved = 1 / p + rate * estimate
-            q = normalise(moved - jnp.min(moved))
-            ratio = q / p
-            divergence = jnp.sum(ratio - 1 - jnp.log(ratio))
-            gaps = gaps + jnp.maximum(jnp.dot(estimate, p - q) - divergence / rate, 0)
-            masses = masses + exploration * jnp.abs(loss[arm]) / mixed[arm]
-            cumulative = cumulative + estimate
-            rate = num_arms / (1 + gaps)
-            exploration = num_arms / (2 * num_arms + masses)
-            p = normalise(rate * (cumulative - jnp.min(cumulative)))
-            total, sums = total + loss[arm], sums + loss
-            return (key, p, cumulative, rate, exploration, gaps, masses, total, sums), None
+            return (play_plainly(game, loss), sums + loss), None
 
-        zeros, zero = jnp.zeros(num_arms, jnp.float32), jnp.float32(0)
-        start = (key, zeros + 1 / num_arms, zeros, jnp.float32(num_arms), jnp.float32(0.5))
-        carry = (*start, zero, zero, zero, zeros)
-        *_, total, sums = lax.scan(round_, carry, jnp.arange(num_rounds))[0]
+        start = (start_plainly(key, num_arms), jnp.zeros(num_arms, jnp.float32))
+        (*_, total), sums = lax.scan(round_, start, jnp.arange(num_rounds))[0]
         return total, jnp.min(sums)
 
     run = jax.jit(lambda key: jax.vmap(play)(jax.random.split(key, num_games)))

@@ -5,6 +5,7 @@ engine against the obvious JAX program. `python -m benchmarks` in the repository
 sweeps and plots, and times them by the same `race`.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,9 +26,11 @@ __all__ = [
     "Timing",
     "engine",
     "losses_for_bench",
+    "play_plainly",
     "race",
     "report",
     "short_form",
+    "start_plainly",
     "vmap_scan_while_loop",
 ]
 
@@ -105,7 +108,8 @@ def race(
             continue
         totals = np.asarray(run(0), np.float64)
         took = time.perf_counter() - start
-        error = float(totals.std(ddof=1) / np.sqrt(len(totals)))
+        several = len(totals) > 1  # of one number nothing can be said
+        error = float(totals.std(ddof=1) / np.sqrt(len(totals))) if several else math.inf
         ready.append(run)
         timings.append(
             Timing(contender.name, games, num_rounds, float(totals.mean()), error, took, [])
@@ -152,52 +156,60 @@ def vmap_scan_while_loop(losses: np.ndarray, num_games: int) -> Callable[[int], 
 
     vmap over seeds, scan over rounds, Newton steps in while loops; no checkpoints, plain sums.
     """
-    num_arms = losses.shape[1]
     table = jnp.asarray(losses, jnp.float32)
 
-    def normalise(gaps: Array) -> Array:
-        """Return 1 / (x + mu) with mu the root of sum(1 / (x + mu)) = 1, by Newton's method."""
-
-        def unfinished(carry):
-            mu, step = carry
-            return jnp.abs(step) > 1e-6 * mu
-
-        def newton(carry):
-            mu, _ = carry
-            p = 1 / (gaps + mu)
-            step = (jnp.sum(p) - 1) / jnp.sum(p * p)
-            return mu + step, step
-
-        start = jnp.maximum(1.0, num_arms - jnp.mean(gaps))
-        mu, _ = lax.while_loop(unfinished, newton, (start, jnp.float32(jnp.inf)))
-        return 1 / (gaps + mu)
-
     def play(key: Array) -> Array:
-        def round_(carry, loss):
-            key, p, cumulative, rate, exploration, gaps, masses, total = carry
-            key, draw = jax.random.split(key)
-            mixed = (1 - exploration) * p + exploration / num_arms
-            arm = jax.random.choice(draw, num_arms, p=mixed)
-            estimate = jnp.zeros(num_arms, jnp.float32).at[arm].set(loss[arm] / mixed[arm])
-            moved = 1 / p + rate * estimate
-            q = normalise(moved - jnp.min(moved))
-            ratio = q / p
-            divergence = jnp.sum(ratio - 1 - jnp.log(ratio))
-            gaps = gaps + jnp.maximum(jnp.dot(estimate, p - q) - divergence / rate, 0)
-            masses = masses + exploration * jnp.abs(loss[arm]) / mixed[arm]
-            cumulative = cumulative + estimate
-            rate = num_arms / (1 + gaps)
-            exploration = num_arms / (2 * num_arms + masses)
-            p = normalise(rate * (cumulative - jnp.min(cumulative)))
-            total = total + loss[arm]
-            return (key, p, cumulative, rate, exploration, gaps, masses, total), None
-
-        zeros, zero = jnp.zeros(num_arms, jnp.float32), jnp.float32(0)
-        start = (key, zeros + 1 / num_arms, zeros, jnp.float32(num_arms), jnp.float32(0.5))
-        return lax.scan(round_, (*start, zero, zero, zero), table)[0][-1]
+        start = start_plainly(key, losses.shape[1])
+        return lax.scan(lambda carry, loss: (play_plainly(carry, loss), None), start, table)[0][-1]
 
     run = jax.jit(lambda key: jax.vmap(play)(jax.random.split(key, num_games)))
     return lambda seed: np.asarray(run(jax.random.key(seed)))
+
+
+def start_plainly(key: Array, num_arms: int) -> tuple[Array, ...]:
+    """Return what `play_plainly` carries before round 1."""
+    zeros, zero = jnp.zeros(num_arms, jnp.float32), jnp.float32(0)
+    uniform, rate, exploration = zeros + 1 / num_arms, jnp.float32(num_arms), jnp.float32(0.5)
+    return key, uniform, zeros, rate, exploration, zero, zero, zero
+
+
+def play_plainly(carry: tuple[Array, ...], loss: Array) -> tuple[Array, ...]:
+    """Play a round of Algorithm 1, adaptive, on losses [n]; the total loss is carried last."""
+    key, p, cumulative, rate, exploration, gaps, masses, total = carry
+    num_arms = len(loss)
+    key, draw = jax.random.split(key)
+    mixed = (1 - exploration) * p + exploration / num_arms
+    arm = jax.random.choice(draw, num_arms, p=mixed)
+    estimate = jnp.zeros(num_arms, jnp.float32).at[arm].set(loss[arm] / mixed[arm])
+    moved = 1 / p + rate * estimate
+    q = _normalise(moved - jnp.min(moved))
+    ratio = q / p
+    divergence = jnp.sum(ratio - 1 - jnp.log(ratio))
+    gaps = gaps + jnp.maximum(jnp.dot(estimate, p - q) - divergence / rate, 0)
+    masses = masses + exploration * jnp.abs(loss[arm]) / mixed[arm]
+    cumulative = cumulative + estimate
+    rate = num_arms / (1 + gaps)
+    exploration = num_arms / (2 * num_arms + masses)
+    p = _normalise(rate * (cumulative - jnp.min(cumulative)))
+    return key, p, cumulative, rate, exploration, gaps, masses, total + loss[arm]
+
+
+def _normalise(gaps: Array) -> Array:
+    """Return 1 / (x + mu) with mu the root of sum(1 / (x + mu)) = 1, by Newton's method."""
+
+    def unfinished(carry):
+        mu, step = carry
+        return jnp.abs(step) > 1e-6 * mu
+
+    def newton(carry):
+        mu, _ = carry
+        p = 1 / (gaps + mu)
+        step = (jnp.sum(p) - 1) / jnp.sum(p * p)
+        return mu + step, step
+
+    start = jnp.maximum(1.0, len(gaps) - jnp.mean(gaps))
+    mu, _ = lax.while_loop(unfinished, newton, (start, jnp.float32(jnp.inf)))
+    return 1 / (gaps + mu)
 
 
 def short_form(num_arms: int, num_rounds: int, num_games: int, repeats: int) -> list[Timing]:

@@ -12,6 +12,7 @@ from sfmab_jax.engine.lanes import OverGames, compile_loop, over_lanes
 from sfmab_jax.engine.rows import checkpoint_rows, write_row
 from sfmab_jax.numerics.arms import arm_sum
 from sfmab_jax.numerics.double_word import Sum, add
+from sfmab_jax.numerics.hints import keep
 
 __all__ = [
     "Measure",
@@ -143,13 +144,14 @@ def _add_round(sums: _Sums, loss: Array) -> _Sums:
 
     def in_new_unit() -> tuple[Array, Sum]:
         l_2, per_unit = rescale_squares(sums.l_2, sums.l_inf, l_inf)
-        scaled = size * per_unit
+        scaled = jnp.abs(loss) * per_unit  # again, lest it be stored for this branch
         return arm_sum(scaled * scaled), l_2
 
     # All but always the unit of the squares is 1.
     is_one = (unit_of_squares(sums.l_inf, jnp) == 1) & (unit_of_squares(l_inf, jnp) == 1)
     squares, l_2 = lax.cond(is_one, lambda: (squares, sums.l_2), in_new_unit)
-    return _Sums(add(sums.totals, loss), add(sums.l_1, l_1), add(l_2, squares), l_inf)
+    totals = Sum(*keep(*add(sums.totals, loss)))  # both words in one pass over the arms
+    return _Sums(totals, add(sums.l_1, l_1), add(l_2, squares), l_inf)
 
 
 def _row(sums: _Sums) -> Array:
