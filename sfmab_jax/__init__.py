@@ -8,7 +8,8 @@
 A strategy is a sampling scheme S, an estimation scheme E and a full-information strategy F, put
 together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of each:
 
-    play            simulate -> Result or Results; load reads what they save
+    play            simulate -> Result or Results, load reads what they save; or Summary, of very
+                    many games
     strategies      scale_free, exp3_ix, tsallis_inf, ...; STRATEGIES has all
     losses          bernoulli, sparse, switching, ...; LOSSES has all; scaled and others change
                     them; from_function, from_array and from_file make your own
@@ -32,6 +33,7 @@ from sfmab_jax.results import load, plotting
 from sfmab_jax.results.hardness import Hardness, hardness
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.result import Result, Results
+from sfmab_jax.results.summary import Summary
 from sfmab_jax.simulate import simulate
 from sfmab_jax.study.study import load_study
 from sfmab_jax.theory import bounds
@@ -58,6 +60,7 @@ __all__ = [
     "Results",
     "Round",
     "Sampling",
+    "Summary",
     "Tuned",
     "WorstCase",
     "bounds",

@@ -62,32 +62,38 @@ def assert_same_games(one, other):
         np.testing.assert_array_equal(*arrays, err_msg=field)
 
 
-def check_all_ways(losses, bandit):
+def check_both_ways(losses, bandit, any_chunks=False):
     run = partial(sf.simulate, bandit, losses, num_rounds=ROUNDS, checkpoints=[1, 60, ROUNDS])
     own = run(num_sequences=140, num_seeds=2)
     assert makes_own_losses(losses, 140, 2)
     assert not makes_own_losses(losses, 3, 20)
     assert_same_games(own, run(num_sequences=1, num_seeds=3))
-    assert_same_games(own, run(num_sequences=3, num_seeds=20, chunk_rounds=48))
-    assert_same_games(own, run(num_sequences=2, num_seeds=1, chunk_rounds=7))
+    if any_chunks:
+        assert_same_games(own, run(num_sequences=3, num_seeds=20, chunk_rounds=48))
+        assert_same_games(own, run(num_sequences=2, num_seeds=1, chunk_rounds=7))
     different = len(np.unique(own.norms.l_1[:, -1]))
     assert different == 1 or different > 15  # a family without chance has one member
 
 
 @pytest.mark.parametrize("name", [*FAMILIES, *USERS])
 def test_shared_and_own_losses_are_the_same(name):
-    check_all_ways(family(name), UNIFORM)
+    check_both_ways(family(name), UNIFORM)
+
+
+@pytest.mark.parametrize("name", some_in_default([*FAMILIES, *USERS], [*ARCHETYPES, "fading"]))
+def test_in_any_chunks(name):
+    check_both_ways(family(name), UNIFORM, any_chunks=True)
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("name", some_in_default([*FAMILIES, *USERS], [*ARCHETYPES, "fading"]))
+@pytest.mark.parametrize("name", some_in_default([*FAMILIES, *USERS], ["sinusoidal", "fading"]))
 def test_compiled_for_speed_they_are_still_the_same(name):
-    check_all_ways(family(name), UNIFORM)
+    check_both_ways(family(name), UNIFORM, any_chunks=True)
 
 
 @pytest.mark.optimised
 def test_a_strategy_plays_on_them_alike():
-    check_all_ways(sf.losses.gaussian(num_arms=3), EXP3)
+    check_both_ways(sf.losses.gaussian(num_arms=3), EXP3)
 
 
 @pytest.mark.parametrize("num_seeds", some_in_default([1, 2, 3, 16, 64, 128, 384], [2, 3, 128]))
@@ -103,6 +109,22 @@ def test_sequences_of_a_table_in_any_arrangement(num_seeds):
         totals = together.regret[k] + together.norms.best[k]
         assert (np.abs(totals) <= np.abs(table[k]).max(axis=1).sum() + 1e-4).all()
     np.testing.assert_array_equal(together.regret[:1], run(table[:1], num_seeds=num_seeds).regret)
+
+
+def test_a_family_of_the_users_own_draws_from_the_key_of_the_round():
+    """Of sequence k, made from the run's seed by `jax.random` alone."""
+    losses = USERS["fading"]
+    result = sf.simulate(
+        UNIFORM, losses, num_rounds=5, num_sequences=3, num_seeds=1, seed=7, checkpoints=5
+    )
+    family_key = jax.random.split(jax.random.key(7, impl="threefry2x32"))[1]
+    for k in range(3):
+        key = jax.random.fold_in(family_key, k)
+        rows = [
+            fading(jax.random.fold_in(key, t), jnp.int32(t), jnp.float32(40.0)) for t in range(1, 6)
+        ]
+        totals = np.cumsum(np.array(rows, np.float64), axis=0)
+        np.testing.assert_allclose(result.norms.best[k], totals.min(axis=1), rtol=1e-5, atol=1e-5)
 
 
 def test_many_strategies_measure_the_losses_once():

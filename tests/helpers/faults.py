@@ -273,10 +273,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     # Losses.
     Fault(
-        "sequences with memory draw from the same key in every round",
-        "sfmab_jax/losses/sequence.py",
-        "return next_loss(state, jax.random.fold_in(key, round_), round_)",
-        "return next_loss(state, key, round_)",
+        "sequences draw the same words in every round",
+        "sfmab_jax/losses/draws.py",
+        "counter = (jnp.full_like(number, round_), number)",
+        "counter = (jnp.full_like(number, 1), number)",
         "test_loss_laws test_losses",
     ),
     Fault(
@@ -296,7 +296,7 @@ FAULTS: tuple[Fault, ...] = (
     # Engine.
     Fault(
         "a checkpoint shows the round before it",
-        "sfmab_jax/engine/rounds.py",
+        "sfmab_jax/engine/rows.py",
         "checkpoints[:, None] < rounds[None, :]",
         "checkpoints[:, None] <= rounds[None, :]",
         "test_simulate",

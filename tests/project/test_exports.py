@@ -127,6 +127,26 @@ def test_the_scan_engine(platform, num_sequences):
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
+def test_games_that_make_and_measure_their_own_losses(platform):
+    """Random draws are written out: not even JAX's own kernels are called."""
+    for family in ("gaussian", "switching"):
+        losses = sf.losses.LOSSES[family](num_arms=10)
+        keys, states = jax.eval_shape(partial(start_sequences, losses, 0), np.arange(WIDTH))
+        sizes = {"num_arms": 10, "num_sequences": WIDTH, "num_checkpoints": 5}
+        measure = jax.eval_shape(partial(begin_measure, **sizes, dtype="float32"))
+        arguments = list(arguments_of_a_chunk(sf.strategies.exp3_ix(), 10))
+        of_lanes = jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct((1, *x.shape), x.dtype), (keys, states, measure)
+        )
+        arguments[3] = LossProcess(with_static_functions(losses.next), np.float32(1))
+        arguments[4] = arguments[4]._replace(losses=of_lanes[1], measure=of_lanes[2])
+        arguments[6] = of_lanes[0]
+        text = lowered_text(partial(in_groups(play_chunk), window=WINDOW), arguments, platform)
+        assert_device_only(text)
+        assert "threefry2x32" not in text
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
 def test_losses_and_their_norms(platform):
     for family in ("gaussian", "pareto", "random_walk"):
         losses = sf.losses.LOSSES[family](num_arms=10)
