@@ -89,6 +89,16 @@ def early_values(
     return [jnp.moveaxis(x, -1, 0)[:rounds] for x in mapped(maker.early)(vector)]
 
 
+def _early_of_lanes(maker: RoundMaker, rounds: Array) -> list[Any]:
+    """Return what depends on the round alone, for rounds [R] that are lanes: leaves [..., R].
+
+    A vector of rounds at a time, as everywhere: a longer one may round differently.
+    """
+    vector = min(_VECTOR, len(rounds))
+    values = lax.map(over_lanes(maker.early), rounds.reshape(-1, vector))
+    return [jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], len(rounds)) for x in values]
+
+
 def start_sequences(losses: LossSequence, seed: int, sequences: np.ndarray) -> tuple[Array, Any]:
     """Return the keys, uint32 [2, K], and the first states, leaves [..., K], of K sequences."""
     init = with_static_functions(losses.init)
@@ -279,7 +289,7 @@ def generate_pieces(
         def losses_of(round_, values):
             return maker.late(values, states, words)[1]
 
-        losses = over_lanes(losses_of)(rounds, over_lanes(maker.early)(rounds))[None, None]
+        losses = over_lanes(losses_of)(rounds, _early_of_lanes(maker, rounds))[None, None]
         zero = jnp.zeros_like(sequence)
         return lax.dynamic_update_slice(buffer, losses, (sequence, piece, zero, zero))
 
