@@ -94,7 +94,7 @@ def wait():
 
 main(["wait"])
 """
-    code, errors = interrupt(script, tmp_path, times=2, pause=2.5)
+    code, errors = interrupt(script, tmp_path, times=2, pause=4.0)
     assert code == 130
     assert errors == "sfmab: stopped at once; what was under way is lost\n"
 

@@ -153,7 +153,7 @@ def test_sequence_with_memory_and_equal_table_agree(wrap):
 
 
 def results_on(devices):
-    """Arrays of four runs; each divides its games and sequences in another way."""
+    """Arrays of five runs; each divides its games and sequences in another way."""
     adaptive, quick = sf.strategies.scale_free(), sf.strategies.uniform()
     table = np.random.default_rng(0).normal(size=(3, 40, 3))
     many_arms = np.random.default_rng(1).normal(size=(2, 40, 300))
@@ -161,6 +161,7 @@ def results_on(devices):
     results = {
         "table": run(adaptive, table, num_seeds=700),
         "gaussian": run(quick, sf.losses.gaussian(num_arms=3), num_seeds=30, num_sequences=50),
+        "own": run(quick, sf.losses.gaussian(num_arms=3), num_seeds=2, num_sequences=400),
         "many_arms": run(quick, many_arms, num_seeds=20),
         "fused": run(quick, table, num_seeds=700, num_rounds=20, checkpoints=1, engine="fused"),
     }
@@ -207,7 +208,7 @@ def test_devices_change_nothing(number, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     wanted = results_on(jax.devices()[:1])
-    assert len(wanted) == 12
+    assert len(wanted) == 15
     with np.load(path) as several:
         for name, array in wanted.items():
             assert np.isfinite(array).all()
