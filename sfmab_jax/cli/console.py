@@ -21,5 +21,6 @@ def main() -> None:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     """End without an exception, for which an import has no one to catch it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # one line, however often it is pressed
     os.write(2, b"sfmab: stopped\n")
     os._exit(130)

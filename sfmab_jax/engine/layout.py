@@ -96,7 +96,8 @@ class Run:
     @property
     def has_own_losses(self) -> bool:
         """Whether every lane makes the losses of its game; otherwise they come in a stream."""
-        return makes_own_losses(self.losses, self.num_sequences, self.num_seeds, self.engine)
+        are_made = self.losses.table is None and self.engine == "scan"
+        return are_made and makes_own_losses(self.num_sequences, self.num_seeds)
 
     @property
     def loss_process(self) -> LossProcess:
@@ -226,29 +227,25 @@ def group_width(num_arms: int) -> int:
     return 128 if num_arms <= 256 else 1
 
 
-def makes_own_losses(
-    losses: LossSequence, num_sequences: int, num_seeds: int, engine: str = "scan"
-) -> bool:
-    """Return whether every lane makes the losses of its game.
+def makes_own_losses(num_sequences: int, num_seeds: int) -> bool:
+    """Return whether every lane of the scan engine makes the losses of its game, if none are given.
 
     That pays where few games share a sequence. Measured for Algorithm 1 with 10 arms (ns for a
     round of a game on one core, own and streamed): uniform losses, 4 seeds 39 and 48, 8 seeds 33
     and 32, 16 seeds 38 and 31; normal losses, 2 seeds 49 and 75, 4 seeds 47 and 44, 8 seeds 45 and
     32.
     """
-    return (
-        engine == "scan"
-        and losses.table is None
-        and num_sequences > 1
-        and num_seeds < _SHARING_SEEDS
-    )
+    return num_sequences > 1 and num_seeds < _SHARING_SEEDS
 
 
-def streamed_sequences(losses: LossSequence, num_sequences: int, num_seeds: int) -> int:
-    """Return the most loss sequences that are streamed to a call on CPU, 0 if lanes make theirs."""
-    if makes_own_losses(losses, num_sequences, num_seeds):
+def streamed_sequences(num_arms: int, num_sequences: int, num_seeds: int) -> int:
+    """Return the most sequences of a family that are streamed to a call on CPU.
+
+    0 if the lanes make their own losses.
+    """
+    if makes_own_losses(num_sequences, num_seeds):
         return 0
-    return sequences_per_device(num_sequences, num_seeds, cpu_games_per_call(losses.num_arms))
+    return sequences_per_device(num_sequences, num_seeds, cpu_games_per_call(num_arms))
 
 
 def sequences_per_device(num_sequences: int, num_seeds: int, width: int) -> int:

@@ -86,6 +86,6 @@ def _games(cell: Cell, num_seeds: int, machine: Machine) -> tuple[int, int]:
 
 
 def _chunk(cell: Cell, num_sequences: int, num_seeds: int) -> int:
-    streamed = streamed_sequences(cell.sequence(), num_sequences, num_seeds)
+    streamed = streamed_sequences(cell.num_arms, num_sequences, num_seeds)
     device = jax.local_devices()[0]
     return chunk_rounds_for(cell.num_arms, cell.num_rounds, device, num_sequences=streamed)

@@ -179,7 +179,7 @@ def _device_memory(block: Block, machine: Machine) -> float:
     state = _state_bytes(
         name, parameters, cell.num_arms, cell.dtype, cell.certificates, num_checkpoints(cell)
     )
-    sequences = streamed_sequences(cell.sequence(), cell.num_sequences, block.num_seeds)
+    sequences = streamed_sequences(cell.num_arms, cell.num_sequences, block.num_seeds)
     rounds = chunk_rounds_for(
         cell.num_arms, cell.num_rounds, jax.local_devices()[0], num_sequences=sequences
     )

@@ -28,6 +28,8 @@ __all__ = ["worst_case"]
 _RANKING, _FRESH = 1, 2
 # Games that rank a built-in adversary; its score comes from fresh ones.
 _RANKING_SEEDS = 256
+# Steps between two checks, so that progress is shown and Ctrl-C is answered.
+_MOST_STEPS_AT_ONCE = 1000
 
 
 class _Search(NamedTuple):
@@ -115,7 +117,7 @@ def worst_case(
     unit = 1.0 if 1e-6 <= size <= 1e6 else float(2.0 ** np.rint(np.log2(size)))
     plan = Plan(
         num_steps=num_steps,
-        check_every=min(num_steps, max(1, num_steps // 10)),
+        check_every=min(max(1, num_steps // 10), _MOST_STEPS_AT_ONCE),
         num_seeds=num_seeds,
         selection_seeds=8 * num_seeds,
         step_size=step_size * size / unit,

@@ -13,6 +13,7 @@ START = """
 from importlib import import_module
 
 cli = import_module("sfmab_jax.cli.main")
+cli._PATIENCE = 1000.0
 run = cli._run
 
 def announce_and_run(arguments):
@@ -30,8 +31,11 @@ COMMANDS = {
 }
 
 
-def interrupt(script, folder, after=0.0, times=1, pause=0.2, arguments=()):
-    """Exit code and stderr of a script that is sent Ctrl-C some seconds after it says "begun"."""
+def interrupt(script, folder, after=0.0, times=1, pause=0.2, arguments=(), says_when=False):
+    """Exit code and stderr of a script that is sent Ctrl-C some seconds after it says "begun".
+
+    And again a moment later, or when it says "again".
+    """
     with subprocess.Popen(
         [sys.executable, "-c", script, *arguments],
         cwd=folder,
@@ -43,9 +47,13 @@ def interrupt(script, folder, after=0.0, times=1, pause=0.2, arguments=()):
             assert child.stdout.readline() == "begun\n"
             time.sleep(after)
             assert child.poll() is None, "ended before it was interrupted"
-            for _ in range(times):
+            for _ in range(times - 1):
                 child.send_signal(signal.SIGINT)
-                time.sleep(pause)
+                if says_when:
+                    assert child.stdout.readline() == "again\n"
+                else:
+                    time.sleep(pause)
+            child.send_signal(signal.SIGINT)
             _, errors = child.communicate(timeout=120)
         finally:
             child.kill()
@@ -79,22 +87,26 @@ def test_interrupted(name, after, times, tmp_path):
 
 
 def test_one_that_insists_ends_at_once(tmp_path):
-    """Ctrl-C again, seconds later, while the first still waits for something."""
+    """Ctrl-C again, after one's patience has ended, while the first still waits for something."""
     script = """
 import time
-from sfmab_jax.cli.main import app, main
+from importlib import import_module
 
-@app.command()
+cli = import_module("sfmab_jax.cli.main")
+cli._PATIENCE = 0.0
+
+@cli.app.command()
 def wait():
     try:
         print("begun", flush=True)
         time.sleep(100)
     finally:
+        print("again", flush=True)
         time.sleep(100)
 
-main(["wait"])
+cli.main(["wait"])
 """
-    code, errors = interrupt(script, tmp_path, times=2, pause=4.0)
+    code, errors = interrupt(script, tmp_path, times=2, says_when=True)
     assert code == 130
     assert errors == "sfmab: stopped at once; what was under way is lost\n"
 
@@ -104,19 +116,22 @@ def test_in_a_callback_of_the_garbage_collector(tmp_path):
     script = """
 import gc
 import time
-from sfmab_jax.cli.main import app, main
+from importlib import import_module
+
+cli = import_module("sfmab_jax.cli.main")
+cli._PATIENCE = 1000.0
 
 def callback(phase, info):
     print("begun", flush=True)
     time.sleep(5)
 
-@app.command()
+@cli.app.command()
 def wait():
     gc.callbacks.append(callback)
     gc.collect()
     time.sleep(100)
 
-main(["wait"])
+cli.main(["wait"])
 """
     code, errors = interrupt(script, tmp_path, after=0.5, times=3)
     assert code == 130

@@ -65,8 +65,8 @@ def assert_same_games(one, other):
 def check_both_ways(losses, bandit, any_chunks=False):
     run = partial(sf.simulate, bandit, losses, num_rounds=ROUNDS, checkpoints=[1, 60, ROUNDS])
     own = run(num_sequences=140, num_seeds=2)
-    assert makes_own_losses(losses, 140, 2)
-    assert not makes_own_losses(losses, 3, 20)
+    assert makes_own_losses(140, 2)
+    assert not makes_own_losses(3, 20)
     assert_same_games(own, run(num_sequences=1, num_seeds=3))
     if any_chunks:
         assert_same_games(own, run(num_sequences=3, num_seeds=20, chunk_rounds=48))
