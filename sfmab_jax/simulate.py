@@ -22,6 +22,7 @@ from sfmab_jax.base import (
 from sfmab_jax.checks import check_integer
 from sfmab_jax.engine.gather import BatchResults
 from sfmab_jax.engine.layout import Run, chunk_rounds_for, games_per_call
+from sfmab_jax.engine.measure import Row
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.engine.progress import Progress
 from sfmab_jax.engine.resume import Bookmarks
@@ -44,7 +45,7 @@ from sfmab_jax.engine.validate import (
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.numerics.threefry import pinned_generator
 from sfmab_jax.results.certificate import Certificate, certificate_from_rows, observe_certificates
-from sfmab_jax.results.norms import norms_from_rows, warn_if_not_finite
+from sfmab_jax.results.norms import norms_from_row, warn_if_not_finite
 from sfmab_jax.results.result import Result, Results
 from sfmab_jax.results.summary import Summarizer, Summary
 
@@ -243,8 +244,10 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
     # The first strategy measures the losses on which all of them play.
     played, seconds = play(lambda number: "nothing" if number else "begun")
     batches = [results for results, _ in played]
-    rows = np.concatenate([rows for _, rows in played[: run.num_batches]], axis=-1)
-    norms = norms_from_rows(rows, run.losses.num_arms, run.checkpoints, run.unit)
+    rows = zip(*(row for _, row in played[: run.num_batches]), strict=True)
+    norms = norms_from_row(
+        Row(*map(np.concatenate, rows)), run.losses.num_arms, run.checkpoints, run.unit
+    )
     warn_if_not_finite(norms, run.losses)
     results = {}
     shape = (run.num_sequences, run.num_seeds, -1)
@@ -290,10 +293,10 @@ def _summarize(
         for _ in bandits
     ]
 
-    def add(number: int, batch: int, played: tuple[BatchResults, np.ndarray]) -> np.ndarray | None:
+    def add(number: int, batch: int, played: tuple[BatchResults, Row]) -> np.ndarray | None:
         """Add a batch; return the first rounds without a law, if any."""
-        results, rows = played
-        norms = norms_from_rows(rows, run.losses.num_arms, run.checkpoints, run.unit)
+        results, row = played
+        norms = norms_from_row(row, run.losses.num_arms, run.checkpoints, run.unit)
         warn_if_not_finite(norms, run.losses)
         totals = np.stack([results.realised, results.expected], axis=1)
         summarizers[number].add(batch * run.batch_games, totals - norms.best[:, None])

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from sfmab_jax.engine.measure import Measure
+from sfmab_jax.engine.measure import Measure, Row
 from sfmab_jax.engine.rounds import GroupState
 
 __all__ = ["BatchResults", "gather_results"]
@@ -23,8 +23,7 @@ class BatchResults:
     records: Any  # leaves [games, C, ...]
     observed: np.ndarray | None  # rows of the observer [games, C, R], in units of `Run.unit`
     first_without_law: np.ndarray | None  # int32 [games], see `GroupState`
-    # Rows of `measure.Row` of each game's own losses, [games, C, 8], if they are measured.
-    loss_rows: np.ndarray | None
+    loss_rows: Row | None  # of each game's own losses, arrays [games, C], if they are measured
 
 
 def gather_results(
@@ -39,39 +38,37 @@ def gather_results(
       num_games: in the batch.
       unit: that losses were counted in.
     """
-    num_checkpoints = states[0].totals.shape[1] - 1
+    num_checkpoints = states[0].totals.shape[1]
     realised, expected = np.empty((2, num_games, num_checkpoints))
     for state, call_places in zip(states, places, strict=True):
-        value, error, advantage, advantage_error = np.moveaxis(
-            np.asarray(state.totals)[:, :-1], 2, 0
-        )
+        value, error, advantage, advantage_error = np.moveaxis(np.asarray(state.totals), 2, 0)
         total = np.add(value, error, dtype=np.float64)
         _put(total * unit, call_places, realised)
         expected_total = total + np.add(advantage, advantage_error, dtype=np.float64)
         _put(expected_total * unit, call_places, expected)
 
-    def of_games(*rows: np.ndarray) -> np.ndarray:
-        """Rows of the calls [groups, C, ..., lanes] -> [games, C, ...]."""
+    def of_games(*leaves: Any) -> np.ndarray:
+        """Leaves of the calls [groups, ..., lanes] -> [games, ...]."""
+        rows = list(map(np.asarray, leaves))
         games = np.empty((num_games, *rows[0].shape[1:-1]), rows[0].dtype)
         for row, call_places in zip(rows, places, strict=True):
             _put(row, call_places, games)
         return games
 
-    def checkpoints_of_games(*leaves: Array) -> np.ndarray:
-        return of_games(*(np.asarray(leaf)[:, :-1] for leaf in leaves))
-
     records, observed = jax.tree.map(
-        checkpoints_of_games, *((state.records, state.observer_rows) for state in states)
+        of_games, *((state.records, state.observer_rows) for state in states)
     )
     # Without an observer there are no rows, but an empty tree of them.
     rows = None if isinstance(observed, tuple) else observed
     without_law = None
     if isinstance(states[0].first_without_law, Array):
-        without_law = of_games(*(np.asarray(state.first_without_law) for state in states))
+        without_law = of_games(*(state.first_without_law for state in states))
     loss_rows = None
     if isinstance(states[0].measure, Measure):
         measures: list[Any] = [state.measure for state in states]
-        loss_rows = checkpoints_of_games(*(measure.rows for measure in measures))
+        rows_of_calls = [np.asarray(measure.rows) for measure in measures]
+        columns = range(len(Row._fields))
+        loss_rows = Row(*(of_games(*(rows[:, :, k] for rows in rows_of_calls)) for k in columns))
     return BatchResults(realised, expected, records, rows, without_law, loss_rows)
 
 

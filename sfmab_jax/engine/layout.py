@@ -31,7 +31,7 @@ __all__ = [
     "window_rounds",
 ]
 
-# On CPU, the most arms times games of a batch.
+# On CPU, the most arms and checkpoints, times games, of a batch that is wider than a call.
 _BATCH_NUMBERS = 2**18
 # On CPU, about the rounds times arms times games of one call: some tenths of a second.
 _CHUNK_WORK = 2**26
@@ -134,7 +134,7 @@ class Run:
         """Games of a batch on each device.
 
         On CPU a batch is wider than a call where many games share one sequence of losses, which
-        are then made less often.
+        are then made less often, and where none are streamed.
         """
         width = self._call_width
         # A call is one group, and so is a batch, in the fused engine, on accelerators, and on CPU
@@ -144,11 +144,14 @@ class Run:
         return width
 
     def _may_widen_to(self, width: int) -> bool:
-        """Whether batches so wide are small enough, numerous enough, and of one sequence."""
+        """Whether batches so wide are numerous and small enough, and stream at most one sequence.
+
+        Small in the arms and checkpoints of all games.
+        """
         are_many = self.num_games >= 4 * width * len(self.devices)
-        are_small = width * self.losses.num_arms <= _BATCH_NUMBERS
-        share_sequence = sequences_per_device(self.num_sequences, self.num_seeds, width) == 1
-        return are_many and are_small and share_sequence
+        are_small = width * (self.losses.num_arms + len(self.checkpoints)) <= _BATCH_NUMBERS
+        stream_one = sequences_per_device(self.num_sequences, self.num_seeds, width) == 1
+        return are_many and are_small and (stream_one or self.has_own_losses)
 
     @property
     def _call_width(self) -> int:

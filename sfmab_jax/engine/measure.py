@@ -52,7 +52,7 @@ class Measure(NamedTuple):
     """Running measures of some sequences; all leaves [..., sequences]."""
 
     sums: _Sums
-    rows: Array  # at the checkpoints [C + 1, 8]
+    rows: Array  # at the checkpoints [C, 8]
 
 
 def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dtype) -> Measure:
@@ -68,7 +68,7 @@ def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dt
             l_2=Sum(zeros(), zeros()),
             l_inf=zeros(),
         ),
-        rows=zeros(num_checkpoints + 1, len(Row._fields)),
+        rows=zeros(num_checkpoints, len(Row._fields)),
     )
 
 

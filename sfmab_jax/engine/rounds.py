@@ -45,11 +45,10 @@ class GroupState(NamedTuple):
     bandit: BanditState  # leaves [..., W]
     realised: Sum  # sum of l_t(i_t), two words [W]
     advantage: Sum  # sum of l_t.p'_t - l_t(i_t), two words [W]
-    # Rounds after the last checkpoint go to row C.
-    totals: Array  # realised and advantage at the checkpoints [C + 1, 4, W]
-    records: Any  # what `record` returned at the checkpoints, leaves [C + 1, ..., W]
+    totals: Array  # realised and advantage at the checkpoints [C, 4, W]
+    records: Any  # what `record` returned at the checkpoints, leaves [C, ..., W]
     observed: Any  # what the observer carries, leaves [..., W]
-    observer_rows: Any  # and its rows at the checkpoints [C + 1, R, W]
+    observer_rows: Any  # and its rows at the checkpoints [C, R, W]
     # The first round whose p'_t is no law, int32 [W], 0 if there is none; () if none is watched.
     first_without_law: Any
     losses: Any = ()  # the states of the lanes' own loss processes, leaves [..., W]; () if shared
@@ -86,7 +85,6 @@ def begin_group(
         bandit.init(num_arms, dtype, loss_unit),
     )
     zero = start_sum(jnp.zeros(num_games, dtype))
-    num_rows = num_checkpoints + 1
     recorded = () if record is None else jax.eval_shape(mapped(record), state)
     observed: Any = ()
     row: Any = ()
@@ -95,13 +93,15 @@ def begin_group(
         row = jax.eval_shape(mapped(observer.row), observed, state)
 
     def rows_of(tree):
-        return jax.tree.map(lambda leaf: jnp.zeros((num_rows, *leaf.shape), leaf.dtype), tree)
+        return jax.tree.map(
+            lambda leaf: jnp.zeros((num_checkpoints, *leaf.shape), leaf.dtype), tree
+        )
 
     return GroupState(
         bandit=state,
         realised=zero,
         advantage=zero,
-        totals=jnp.zeros((num_rows, 4, num_games), dtype),
+        totals=jnp.zeros((num_checkpoints, 4, num_games), dtype),
         records=rows_of(recorded),
         observed=observed,
         observer_rows=rows_of(row),
@@ -382,13 +382,10 @@ def _play_round_of_group(
         first_without_law=first_without_law,
     )
 
-    totals = group.totals
-    # Word by word: XLA does not vectorise the write of a stacked row.
-    for word, numbers in enumerate((*group.realised, *group.advantage)):
-        totals = lax.dynamic_update_slice(
-            totals, numbers[None, None], (row, jnp.int32(word), jnp.int32(0))
-        )
-    group = group._replace(totals=totals)
+    def current_totals() -> Array:
+        return jnp.stack([*group.realised, *group.advantage])
+
+    group = group._replace(totals=write_row(group.totals, row, is_checkpoint, current_totals))
     if observer is not None:
         follow = partial(mapped(observer.row), observed, state)
         rows = write_row(group.observer_rows, row, is_checkpoint, follow)

@@ -1,4 +1,4 @@
-"""Rows of results: one for each checkpoint, and one more for the rounds after the last."""
+"""Rows of results: one for each checkpoint."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +11,9 @@ __all__ = ["checkpoint_rows", "write_row"]
 
 
 def checkpoint_rows(checkpoints: Array, rounds: Array) -> tuple[Array, Array]:
-    """Return the row that each round writes to, and whether the round is a checkpoint.
+    """Return the number of checkpoints before each round, and whether the round is one.
 
-    A round writes to the row of the next checkpoint, or to row C after the last. Later rounds
-    overwrite earlier ones, so the checkpoint's own values remain.
+    So a checkpoint is told its own row.
 
     Args:
       checkpoints: increasing, int32 [C].
@@ -28,14 +27,16 @@ def checkpoint_rows(checkpoints: Array, rounds: Array) -> tuple[Array, Array]:
 
 
 def write_row(rows: Any, row: Array, is_checkpoint: Array, make: Callable[[], Any]) -> Any:
-    """Write one row: what ``make`` returns at a checkpoint, else zeros, to be overwritten.
+    """Write what ``make`` returns to one row, at a checkpoint only.
 
     Args:
-      rows: a tree with leaves [C + 1, ...].
+      rows: a tree with leaves [C, ...].
       row: which, int32 [].
       is_checkpoint: bool [].
       make: returns the same tree with leaves [...].
     """
-    nothing = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), rows)
-    new = lax.cond(is_checkpoint, make, lambda: nothing)
-    return jax.tree.map(lambda leaf, new: leaf.at[row].set(new), rows, new)
+
+    def write(rows: Any) -> Any:
+        return jax.tree.map(lambda leaf, new: leaf.at[row].set(new), rows, make())
+
+    return lax.cond(is_checkpoint, write, lambda rows: rows, rows)

@@ -16,7 +16,7 @@ from sfmab_jax.engine.gather import BatchResults, gather_results
 from sfmab_jax.engine.lanes import compile_loop
 from sfmab_jax.engine.layout import Run
 from sfmab_jax.engine.loss_stream import LossProcess, start_sequences
-from sfmab_jax.engine.measure import Measure, begin_measure, compiled_measure
+from sfmab_jax.engine.measure import Measure, Row, begin_measure, compiled_measure
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.engine.resume import Bookmark, Bookmarks
 from sfmab_jax.engine.rounds import GroupState, begin_group, in_groups, play_chunk
@@ -117,7 +117,7 @@ def play_batch(
     stop: threading.Event,
     bookmarks: Bookmarks | None = None,
     bookmark_prefix: str = "games",
-) -> tuple[BatchResults, np.ndarray | None] | None:
+) -> tuple[BatchResults, Row | None] | None:
     """Play batch number ``index`` to the last round; None if stopped.
 
     Args:
@@ -132,8 +132,8 @@ def play_batch(
       bookmark_prefix: how the names of this strategy's bookmarks begin.
 
     Returns:
-      What the games left, and the rows of `measure.Row`, [C, 8, sequences], of the sequences
-      measured; None if there are none.
+      What the games left, and the `measure.Row` of the sequences measured, arrays [sequences, C];
+      None if there are none.
     """
     games = _games_of_batch(run, index)
     process = run.loss_process if run.has_own_losses else None
@@ -188,9 +188,9 @@ def play_batch(
     if isinstance(measure, Measure):
         numbers, columns = np.unique(games.sequences, return_index=True)
         wanted = columns[np.searchsorted(numbers, games.sequence[chosen])]
-        return results, np.asarray(measure.rows)[:-1][..., wanted]
+        return results, Row(*np.asarray(measure.rows).transpose(1, 2, 0)[:, wanted])
     if results.loss_rows is not None:
-        return results, np.moveaxis(results.loss_rows[chosen], 0, -1)
+        return results, Row(*(column[chosen] for column in results.loss_rows))
     return results, None
 
 

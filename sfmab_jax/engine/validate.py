@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from sfmab_jax.base import Bandit, BanditState
+from sfmab_jax.base import Bandit, BanditState, with_static_functions
 from sfmab_jax.checks import check_integer
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.losses.sequence import MOST_ROUNDS
@@ -50,7 +50,8 @@ _GOOD_SHAPES: set[Any] = set()
 
 def check_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> None:
     """Refuse a strategy whose p'_t is not [n], or whose state does not keep its types."""
-    leaves, structure = jax.tree.flatten(bandit)
+    # Bare functions would be leaves, of which only the type is looked at.
+    leaves, structure = jax.tree.flatten(with_static_functions(bandit))
     kind = (
         structure,
         tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in leaves),

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
+from sfmab_jax.base import with_static_functions
 from sfmab_jax.checks import check_functions, check_integer, check_number, check_positive
 from sfmab_jax.losses.draws import round_words
 from sfmab_jax.numerics.threefry import pinned_generator, root_key
@@ -246,10 +247,7 @@ def as_loss_sequence(losses: Any) -> LossSequence:
 @pinned_generator()
 def _check_shapes(losses: LossSequence) -> None:
     """Raise ValueError unless a loss is [n]: fewer would be filled up with zeros, silently."""
-    init: Any = losses.init
-    next_loss: Any = losses.next
-    key = jax.eval_shape(root_key, 0)
-    _, loss = jax.eval_shape(lambda key: next_loss(init(key), key, np.int32(1)), key)
+    loss = _first_loss.eval_shape(*with_static_functions((losses.init, losses.next)))
     if not isinstance(loss, jax.ShapeDtypeStruct):
         raise ValueError(f"{losses.name} returns {loss!r}; return the losses of the arms, an array")
     if loss.shape != (losses.num_arms,):
@@ -257,6 +255,12 @@ def _check_shapes(losses: LossSequence) -> None:
             f"{losses.name} returns losses of shape {list(loss.shape)}; num_arms is "
             f"{losses.num_arms}, so return [{losses.num_arms}]"
         )
+
+
+@jax.jit  # so that a family is traced once
+def _first_loss(init: Callable[..., Any], next_loss: Callable[..., Any]) -> Any:
+    key = root_key(0)
+    return next_loss(init(key), key, np.int32(1))[1]
 
 
 def best_arm(num_arms: int) -> np.ndarray:

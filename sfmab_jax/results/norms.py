@@ -8,7 +8,7 @@ import numpy as np
 from sfmab_jax.engine.measure import Row, unit_of_squares
 from sfmab_jax.losses import LossSequence
 
-__all__ = ["Norms", "norms_from_rows", "warn_if_not_finite"]
+__all__ = ["Norms", "norms_from_row", "warn_if_not_finite"]
 
 
 class Norms(NamedTuple):
@@ -38,22 +38,31 @@ class Norms(NamedTuple):
     mean: np.ndarray
 
 
-def norms_from_rows(rows: np.ndarray, num_arms: int, rounds: np.ndarray, unit: float) -> Norms:
-    """`Norms` from the rows [C, 8, K] of `Measure`; ``unit`` is the size of 1 in true losses."""
-    as_measured = Row(*rows.transpose(1, 2, 0))
-    row = Row(*rows.transpose(1, 2, 0).astype(np.float64))
-    squared = unit * unit_of_squares(as_measured.l_inf, np).astype(np.float64)
+def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> Norms:
+    """`Norms` from a `Row` of arrays [K, C]; ``unit`` is the size of 1 in true losses."""
+
+    def in_true_units(*words: np.ndarray) -> np.ndarray:
+        """The sum of the words; in place, as there may be very many sequences."""
+        total = words[0].astype(np.float64)
+        for word in words[1:]:
+            total += word
+        total *= unit
+        return total
+
+    l_2 = row.l_2.astype(np.float64)
+    unit_of_l_2 = unit * unit_of_squares(row.l_inf, np).astype(np.float64)
     with np.errstate(over="ignore"):  # float64 may hold losses but not their squares
-        l_2 = row.l_2 * squared * squared
+        l_2 *= unit_of_l_2
+        l_2 *= unit_of_l_2
     return Norms(
         num_arms=num_arms,
         rounds=rounds,
-        l_1=(row.l_1 + row.l_1_error) * unit,
+        l_1=in_true_units(row.l_1, row.l_1_error),
         l_2=l_2,
-        l_inf=row.l_inf * unit,
-        s_inf=row.s_inf * unit,
-        best=(row.lowest + row.excess) * unit,
-        mean=(row.lowest + row.mean_excess) * unit,
+        l_inf=in_true_units(row.l_inf),
+        s_inf=in_true_units(row.s_inf),
+        best=in_true_units(row.lowest, row.excess),
+        mean=in_true_units(row.lowest, row.mean_excess),
     )
 
 

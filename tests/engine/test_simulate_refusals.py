@@ -151,6 +151,13 @@ def test_an_arm_that_there_is_not():
 
 
 def test_a_random_key_in_the_state():
+    """Refused though another bandit of bare functions was just found to be good."""
+    good = sf.Bandit(
+        init=lambda n, dtype=jnp.float32, loss_unit=1.0: jnp.full(n, 1 / n, dtype),
+        probabilities=lambda state: state,
+        update=lambda state, arm, loss: state,
+    )
+    sf.simulate(good, [[1.0, 0.0]], num_seeds=1)
     bandit = sf.Bandit(
         init=lambda n, dtype=jnp.float32, loss_unit=1.0: (
             jnp.full(n, 1 / n, dtype),

@@ -62,7 +62,7 @@ class KernelState(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is kept of a checkpoint; leaves [..., W], or [C + 1, ..., W] for all of them."""
+    """What is kept of a checkpoint; leaves [..., W], or [C, ..., W] for all of them."""
 
     totals: Any
     records: Any
@@ -111,7 +111,7 @@ def play_chunk_fused(
     leaves, tree = jax.tree.flatten(carried)
     by_lane = [hold(leaf) for leaf in (game_keys, *leaves)]
     row_leaves, row_tree = jax.tree.flatten(row_shapes)
-    num_rows = len(checkpoints) + 1
+    num_rows = len(checkpoints)
     out_shape = [
         *(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in by_lane[1:]),
         *(
@@ -152,7 +152,7 @@ def play_chunk_fused(
         group,
         jax.tree.unflatten(tree, after),
         jax.tree.unflatten(row_tree, rows),
-        jnp.append(is_met, False),
+        is_met,
     )
 
 
@@ -163,7 +163,7 @@ def _rows_to_write(checkpoints: Array, rounds: Array) -> Array:
 
 
 def _merge(group: GroupState, after: KernelState, rows: Rows, is_met: Array) -> GroupState:
-    """Return the group after a chunk, in which the checkpoints ``is_met`` [C + 1] were met."""
+    """Return the group after a chunk, in which the checkpoints ``is_met`` [C] were met."""
 
     def take(new: Array, old: Array) -> Array:
         return jnp.where(is_met.reshape(-1, *[1] * (new.ndim - 1)), new, old)
