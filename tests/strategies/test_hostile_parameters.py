@@ -169,13 +169,19 @@ def test_parts(make, name):
     ("make", "name"), numeric_parameters([*sf.losses.LOSSES.values(), *COMBINATORS])
 )
 def test_losses(make, name):
-    key = jax.random.key(0)
     for value, losses in takes(make, name):
         if 1e-37 <= losses.magnitude <= 8e37:  # `simulate` refuses others
-            state, loss = losses.next(losses.init(key), key, jnp.int32(1))
+            family = with_static_functions((losses.init, losses.next, losses.mean))
+            loss, mean = loss_and_mean(*family)
             assert np.isfinite(loss).all(), value
-            if losses.mean is not None:
-                assert np.isfinite(losses.mean(state, jnp.int32(1))).all(), value
+            assert mean is None or np.isfinite(mean).all(), value
+
+
+@jax.jit  # which parameters share, as they are leaves
+def loss_and_mean(init, next_loss, mean):
+    key = jax.random.key(0)
+    state, loss = next_loss(init(key), key, jnp.int32(1))
+    return loss, None if mean is None else mean(state, jnp.int32(1))
 
 
 @pytest.mark.parametrize("weights", [[1, np.inf], [1, np.nan], ["a", 1], 3, None, [1], [[1, 2]]])
