@@ -39,6 +39,8 @@ _CHUNK_WORK = 2**26
 _CHUNK_LOSSES = 2**21
 # The most rounds in a window.
 _WINDOW = 16
+# The most sequences of a batch that is wider than a call, if there are several.
+_FEW_SEQUENCES = 32
 # From so many seeds of each sequence on, losses are made once for all of them.
 _SHARING_SEEDS = 8
 # On accelerators, numbers of state and scratch for each arm of a game.
@@ -133,8 +135,8 @@ class Run:
     def batch_width(self) -> int:
         """Games of a batch on each device.
 
-        On CPU a batch is wider than a call where many games share one sequence of losses, which
-        are then made less often, and where none are streamed.
+        On CPU a batch is wider than a call where many games share few sequences of losses, which
+        are then made less often and measured side by side, and where none are streamed.
         """
         width = self._call_width
         # A call is one group, and so is a batch, in the fused engine, on accelerators, and on CPU
@@ -144,14 +146,16 @@ class Run:
         return width
 
     def _may_widen_to(self, width: int) -> bool:
-        """Whether batches so wide are numerous and small enough, and stream at most one sequence.
+        """Whether batches so wide are numerous and small enough, and stream few sequences.
 
-        Small in the arms and checkpoints of all games.
+        Small in the arms and checkpoints of all games. Few: one, or some that lie in a row, of
+        which each group is handed its own.
         """
         are_many = self.num_games >= 4 * width * len(self.devices)
         are_small = width * (self.losses.num_arms + len(self.checkpoints)) <= _BATCH_NUMBERS
-        stream_one = sequences_per_device(self.num_sequences, self.num_seeds, width) == 1
-        return are_many and are_small and (stream_one or self.has_own_losses)
+        streamed = sequences_per_device(self.num_sequences, self.num_seeds, width)
+        are_few = streamed <= (_FEW_SEQUENCES if self.sequences_in_row else 1)
+        return are_many and are_small and (are_few or self.has_own_losses)
 
     @property
     def _call_width(self) -> int:

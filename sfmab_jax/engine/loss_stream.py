@@ -92,11 +92,14 @@ def early_values(
 def _early_of_lanes(maker: RoundMaker, rounds: Array) -> list[Any]:
     """Return what depends on the round alone, for rounds [R] that are lanes: leaves [..., R].
 
-    A vector of rounds at a time, as everywhere: a longer one may round differently.
+    A vector of rounds at a time, as everywhere: a longer one may round differently. Stored in one
+    piece, as loops that read them in another order are not vectorised.
     """
     vector = min(_VECTOR, len(rounds))
     values = lax.map(over_lanes(maker.early), rounds.reshape(-1, vector))
-    return [jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], len(rounds)) for x in values]
+    return [
+        keep_shared(jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], len(rounds))) for x in values
+    ]
 
 
 def start_sequences(losses: LossSequence, seed: int, sequences: np.ndarray) -> tuple[Array, Any]:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from sfmab_jax.engine.lanes import OverGames, compile_loop, over_lanes
+from sfmab_jax.engine.lanes import OverGames, compile_loop, keep_shared, over_lanes
 from sfmab_jax.engine.rows import checkpoint_rows, write_row
 from sfmab_jax.numerics.arms import arm_sum
 from sfmab_jax.numerics.double_word import Sum, add
@@ -93,7 +93,10 @@ def measure_chunk(
     """Measure a chunk of rounds, ``losses`` [rounds, n, sequences], from ``first_round`` on."""
 
     def step(measure: Measure, now) -> tuple[Measure, None]:
-        return measure_round(over_lanes, measure, *now), None
+        losses, row, is_checkpoint = now
+        # Read from the chunk once: a loop that looks them up for itself is not vectorised.
+        losses = keep_shared(losses)
+        return measure_round(over_lanes, measure, losses, row, is_checkpoint), None
 
     rounds = first_round + jnp.arange(len(losses), dtype=jnp.int32)
     rows = checkpoint_rows(checkpoints, rounds)
