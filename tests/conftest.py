@@ -24,6 +24,8 @@ flags = ["--xla_backend_optimization_level=0"]
 if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11):  # an unknown flag ends the process
     flags.append("--xla_cpu_use_fusion_emitters=false")
 os.environ.setdefault("XLA_FLAGS", " ".join(flags))
+# Else each of those processes would compile the package's own source anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import jax  # noqa: E402
 import matplotlib  # noqa: E402

@@ -73,7 +73,7 @@ def interrupt(script, folder, after=0.0, times=1, pause=0.2, arguments=(), says_
             ("worst-case", 1.0, 1),
             ("worst-case", 4.0, 3),
         ],
-        [("run", 1.0, 3), ("run", 4.0, 1), ("verify", 0.0, 3), ("worst-case", 4.0, 3)],
+        [("run", 1.0, 3), ("run", 4.0, 1), ("worst-case", 4.0, 3)],
     ),
 )
 def test_interrupted(name, after, times, tmp_path):

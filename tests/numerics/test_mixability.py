@@ -86,7 +86,7 @@ def cases_of(num_arms: int, dtype) -> list:
     some_in_default(
         itertools.product([2, 3, 4, 10, 100, 1000], FLOATS),
         # 4 and 10 arms as in test_mixability_properties.py, so that programs are shared.
-        [*itertools.product([4, 10], FLOATS), (100, np.float32)],
+        list(itertools.product([4, 10], FLOATS)),
     ),
 )
 def test_against_the_definition(num_arms, name, dtype):
@@ -289,7 +289,7 @@ def test_any_number_of_games_side_by_side(name, width, dtype):
 )
 def test_one_game_with_and_without_jit(name, dtype):
     made, _ = POTENTIALS[name]
-    cases = list(zip(*random_cases(3, 3, dtype)))
+    cases = list(zip(*random_cases(2, 3, dtype)))
     results = [
         np.array([function(made, *map(jnp.asarray, case)) for case in cases])
         for function in (one_gap, mixability_gap)

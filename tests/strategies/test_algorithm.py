@@ -250,7 +250,6 @@ def arms_of_engine(bandit, losses, key):
     return jax.lax.scan(step, first, (rounds, losses))[1]
 
 
-@pytest.mark.optimised
 @pytest.mark.parametrize(
     ("num_arms", "exploration"),
     some_in_default(
