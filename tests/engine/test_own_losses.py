@@ -193,9 +193,9 @@ def every_family(devices):
 def test_several_devices_give_every_family_the_same_losses(number, tmp_path):
     flags = f"--xla_force_host_platform_device_count={number} {os.environ['XLA_FLAGS']}"
     path = tmp_path / "several.npz"
-    done = run_python(
-        ON_DEVICES, str(path), str(number), XLA_FLAGS=flags, PYTHONPATH=os.pathsep.join(sys.path)
-    )
+    settings = {"XLA_FLAGS": flags, "PYTHONPATH": os.pathsep.join(sys.path)}
+    settings["JAX_ENABLE_X64"] = "1"  # as here: a user's `bernoulli` draws other bits without
+    done = run_python(ON_DEVICES, str(path), str(number), **settings)
     assert done.returncode == 0, done.stderr
     with np.load(path) as several:
         for name, array in every_family(jax.devices()[:1]).items():
