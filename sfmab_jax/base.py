@@ -26,6 +26,7 @@ __all__ = [
     "Sampling",
     "as_partial",
     "feedback_of",
+    "has_own_functions",
     "keep_state",
     "known_function",
     "static_functions",
@@ -206,3 +207,9 @@ def static_functions(value: Any) -> Iterator[Callable[..., Any]]:
             yield from static_functions((part.func, part.args, part.keywords))
         elif callable(part):
             yield part
+
+
+def has_own_functions(value: Any) -> bool:
+    """Whether all functions of a pytree made by `with_static_functions` are not a user's."""
+    homes = {(function.__module__ or "").split(".")[0] for function in static_functions(value)}
+    return homes <= {"sfmab_jax", "jax", "math"}

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import AxisType, Mesh, PartitionSpec
 
-from sfmab_jax.base import Bandit, static_functions
+from sfmab_jax.base import Bandit, has_own_functions
 from sfmab_jax.engine.gather import BatchResults, gather_results
 from sfmab_jax.engine.lanes import compile_loop
 from sfmab_jax.engine.layout import Run
@@ -303,9 +303,7 @@ def _is_own(parts: Any) -> bool:
 
 @lru_cache(maxsize=64)
 def _has_own_functions(structure: Any) -> bool:
-    parts = jax.tree.unflatten(structure, [0] * structure.num_leaves)
-    homes = {(function.__module__ or "").split(".")[0] for function in static_functions(parts)}
-    return homes <= {"sfmab_jax", "jax", "math"}
+    return has_own_functions(jax.tree.unflatten(structure, [0] * structure.num_leaves))
 
 
 def _lanes_of_groups(run: Run) -> np.ndarray:

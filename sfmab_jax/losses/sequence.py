@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import with_static_functions
+from sfmab_jax.base import has_own_functions, with_static_functions
 from sfmab_jax.checks import check_functions, check_integer, check_number, check_positive
 from sfmab_jax.losses.draws import round_words
 from sfmab_jax.numerics.threefry import pinned_generator, root_key
@@ -247,7 +247,12 @@ def as_loss_sequence(losses: Any) -> LossSequence:
 @pinned_generator()
 def _check_shapes(losses: LossSequence) -> None:
     """Raise ValueError unless a loss is [n]: fewer would be filled up with zeros, silently."""
-    loss = _first_loss.eval_shape(*with_static_functions((losses.init, losses.next)))
+    family = with_static_functions((losses.init, losses.next))
+    # JAX holds on to what it has traced, and a user's function may hold on to a table.
+    if has_own_functions(family):
+        loss = _traced_first_loss.eval_shape(*family)
+    else:
+        loss = jax.eval_shape(lambda: _first_loss(*family))
     if not isinstance(loss, jax.ShapeDtypeStruct):
         raise ValueError(f"{losses.name} returns {loss!r}; return the losses of the arms, an array")
     if loss.shape != (losses.num_arms,):
@@ -257,10 +262,12 @@ def _check_shapes(losses: LossSequence) -> None:
         )
 
 
-@jax.jit  # so that a family is traced once
 def _first_loss(init: Callable[..., Any], next_loss: Callable[..., Any]) -> Any:
     key = root_key(0)
     return next_loss(init(key), key, np.int32(1))[1]
+
+
+_traced_first_loss = jax.jit(_first_loss)
 
 
 def best_arm(num_arms: int) -> np.ndarray:

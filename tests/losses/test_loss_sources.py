@@ -1,5 +1,8 @@
 """Sequences from functions, recurrences and arrays."""
 
+import gc
+import weakref
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +11,7 @@ from loss_samples import assert_mean, rows
 from simulated import UNIFORM
 
 import sfmab_jax as sf
+from sfmab_jax.losses.sequence import as_loss_sequence
 
 pytestmark = pytest.mark.quick
 
@@ -124,3 +128,20 @@ def test_what_is_not_finite_is_met_in_the_run_and_the_rest_kept():
         result = sf.simulate(UNIFORM, sequence, num_rounds=100, **options)
     assert np.isfinite(result.regret[..., :2]).all()
     assert np.isnan(result.regret[..., 2:]).all()
+
+
+def test_a_family_of_the_users_own_is_let_go():
+    """With the table that its function reads, also after it was checked."""
+
+    def check_one():
+        table = jnp.zeros((4, 3), jnp.float32)
+
+        def read(key, t):
+            return table[t - 1]
+
+        as_loss_sequence(sf.losses.from_function(read, 3))
+        return weakref.ref(read)
+
+    left = check_one()
+    gc.collect()
+    assert left() is None
