@@ -23,13 +23,23 @@ together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of e
     pictures        plotting, or result.plot()
 """
 
-from sfmab_jax import estimation, full_information, losses, potentials, sampling, strategies, theory
+from sfmab_jax import (
+    estimation,
+    full_information,
+    losses,
+    potentials,
+    sampling,
+    strategies,
+    theory,
+    until,
+)
 from sfmab_jax.base import Bandit, BanditState, Estimation, FullInformation, Round, Sampling
 from sfmab_jax.compose import compose
 from sfmab_jax.numerics.draw import draw_arm
 from sfmab_jax.numerics.simplex import distribution, normalizer
 from sfmab_jax.numerics.stability import mixability_gap
 from sfmab_jax.results import load, plotting
+from sfmab_jax.results.concat import concat
 from sfmab_jax.results.hardness import Hardness, hardness
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.result import Result, Results
@@ -65,6 +75,7 @@ __all__ = [
     "WorstCase",
     "bounds",
     "compose",
+    "concat",
     "constraints",
     "distribution",
     "draw_arm",
@@ -85,5 +96,6 @@ __all__ = [
     "strategies",
     "theory",
     "tune",
+    "until",
     "worst_case",
 ]

@@ -66,7 +66,7 @@ class Run:
     Attributes:
       losses: the sequences, or the family they are drawn from.
       num_rounds, num_sequences, num_seeds: T, K and S.
-      first_seed: the number of the first seed.
+      first_sequence, first_seed: the numbers of the first sequence and of the first seed.
       seed: names the run; losses and arms are drawn from it.
       checkpoints: the rounds at which results are kept [C].
       dtype: float32 or float64.
@@ -81,6 +81,7 @@ class Run:
     num_rounds: int
     num_sequences: int
     num_seeds: int
+    first_sequence: int
     first_seed: int
     seed: int
     checkpoints: np.ndarray

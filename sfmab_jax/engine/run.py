@@ -224,11 +224,13 @@ def _games_of_batch(run: Run, index: int) -> _Games:
     num_games = min(run.batch_games, run.num_games - first_game)
     games = np.minimum(first_game + np.arange(run.batch_games), run.num_games - 1)
     sequence, seed = np.divmod(games, run.num_seeds)
+    sequence += run.first_sequence
     # Each device has its own run of consecutive sequences.
     by_device = sequence.reshape(len(run.devices), run.batch_width)
     first = by_device[:, :1]
     numbers = first + np.arange(run.sequences_per_device)
-    sequences = np.minimum(numbers, run.num_sequences - 1).ravel()
+    last = run.first_sequence + run.num_sequences - 1
+    sequences = np.minimum(numbers, last).ravel()
     keys = np.asarray(
         _game_keys(root_key(run.seed), jnp.uint32(sequence), jnp.uint32(seed + run.first_seed))
     )

@@ -1,26 +1,28 @@
 """Validate what `simulate` is given, before anything is compiled."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from sfmab_jax.base import Bandit, BanditState, with_static_functions
 from sfmab_jax.checks import check_integer
+from sfmab_jax.engine.loss_stream import has_chance
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.losses.sequence import MOST_ROUNDS
 
 __all__ = [
+    "Games",
     "check_checkpoints",
     "check_choice",
     "check_devices",
     "check_dtype",
     "check_engine",
+    "check_games",
     "check_parameters",
     "check_record",
     "check_rounds",
-    "check_sequences",
     "check_shapes",
     "check_switches",
     "unit_of_losses",
@@ -185,14 +187,46 @@ def check_rounds(num_rounds: int | None, sequence: LossSequence) -> int:
     return rounds
 
 
-def check_sequences(num_sequences: int | None, sequence: LossSequence) -> int:
-    available = sequence.num_sequences
+class Games(NamedTuple):
+    """Which games are played: those of K sequences and S seeds, numbered from the first."""
+
+    num_sequences: int
+    num_seeds: int
+    first_sequence: int
+    first_seed: int
+
+
+def check_games(
+    num_sequences: int | None,
+    num_seeds: int,
+    first_sequence: int | None,
+    first_seed: int,
+    losses: LossSequence,
+) -> Games:
+    """Return which games are played.
+
+    Where nothing is said of the sequences, and those of the family differ, every game has its own:
+    the numbers of the seeds are then those of sequences with one seed each.
+    """
+    num_seeds = check_integer("num_seeds", num_seeds, 1, 2**31 - 1)
+    first_seed = check_integer("first_seed", first_seed, 0, 2**31 - 1)
+    if num_sequences is None and has_chance(losses):
+        if first_sequence is not None and first_seed:
+            raise ValueError(
+                f"first_sequence is {first_sequence} and first_seed is {first_seed}, but every "
+                "game has its own sequence: give one of them, or num_sequences= as well"
+            )
+        num_sequences, num_seeds = num_seeds, 1
+        first_sequence, first_seed = first_seed if first_sequence is None else first_sequence, 0
+    first = check_integer("first_sequence", first_sequence or 0, 0, 2**31 - 1)
+    available = losses.num_sequences
     if num_sequences is None:
-        return available or 1
+        num_sequences = 1 if available is None else max(1, available - first)
     number = check_integer("num_sequences", num_sequences, 1, 2**31 - 1)
-    if available is not None and number > available:
-        raise ValueError(f"num_sequences is {number}; the losses have only {available}")
-    return number
+    if available is not None and first + number > available:
+        which = f"num_sequences is {number}" + (f" from number {first} on" if first else "")
+        raise ValueError(f"{which}; the losses have only {available}")
+    return Games(number, num_seeds, first, first_seed)
 
 
 def check_checkpoints(checkpoints: int | Sequence[int], num_rounds: int) -> np.ndarray:

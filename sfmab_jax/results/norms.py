@@ -66,7 +66,7 @@ def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> 
     )
 
 
-def warn_if_not_finite(norms: Norms, losses: LossSequence) -> None:
+def warn_if_not_finite(norms: Norms, losses: LossSequence, first_sequence: int) -> None:
     """Warn if a loss is not finite, though it was when checked, or was generated unchecked."""
     bad = ~np.isfinite(norms.l_1)
     if bad.any():
@@ -75,12 +75,13 @@ def warn_if_not_finite(norms: Norms, losses: LossSequence) -> None:
         first, last = int(norms.rounds[slot - 1]) + 1 if slot else 1, int(norms.rounds[slot])
         where = f"in rounds {first} to {last}"
         if losses.table is not None:
-            (rows,) = losses.table[np.array([k]), slice(first - 1, last)]
+            (rows,) = losses.table[np.array([first_sequence + k]), slice(first - 1, last)]
             row = first + int(np.argmax(~np.isfinite(rows).all(axis=1)))
             where = f"in row {row}, which has changed since it was checked"
         warnings.warn(
-            f"{losses.name}: sequence {k} has a loss that is not finite, or too large for its "
-            f"magnitude, {where}; results from there on are not numbers, those before are kept",
+            f"{losses.name}: sequence {first_sequence + k} has a loss that is not finite, or too "
+            f"large for its magnitude, {where}; results from there on are not numbers, those "
+            "before are kept",
             RuntimeWarning,
             stacklevel=4,
         )

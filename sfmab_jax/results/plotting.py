@@ -1,5 +1,6 @@
 """Plots of regret and of losses, in colours for colour-blind readers and with distinct dashes."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,7 +9,6 @@ import numpy as np
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.results.hardness import loss_chunks
 from sfmab_jax.results.result import Result
-from sfmab_jax.results.statistics import normal_interval
 
 __all__ = ["LINE_STYLES", "grid", "literal", "losses", "regret"]
 
@@ -61,7 +61,7 @@ def regret(
     """Plot mean expected regret against the rounds, with its interval, a line for each strategy.
 
     Over several loss sequences the line is the mean over them all, and the interval that of the
-    sequences' means.
+    family. Lines whose interval cannot be trusted are marked; see `Result.is_doubtful`.
 
     Args:
       results: by name, as `simulate` returns them.
@@ -77,7 +77,7 @@ def regret(
     >>> import sfmab_jax as sf
     >>> result = sf.simulate(sf.strategies.uniform(), [[1.0, 0.0], [0.0, 0.5]], num_seeds=4)
     >>> print(regret({"uniform": result}).get_ylabel())
-    regret (mean, 95% interval)
+    regret (mean, 95% interval given this sequence)
     """
     import matplotlib.pyplot as plt
 
@@ -85,12 +85,13 @@ def regret(
         _, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     for number, (name, result) in enumerate(results.items()):
         style = LINE_STYLES[number % len(LINE_STYLES)]
-        pooled = result.expected_regret / unit
-        if pooled.shape[0] > 1:
-            pooled = pooled.mean(axis=1)[None]
-        low, high = normal_interval(pooled, level)
-        axes.plot(result.rounds, pooled.mean(axis=1)[0], label=literal(name), **style)
-        axes.fill_between(result.rounds, low[0], high[0], color=style["color"], alpha=0.2, lw=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
+            low, high = (side[0] / unit for side in result.interval(level))
+        doubtful = " (doubtful)" if result.is_doubtful()[0, -1] and np.isfinite(low[-1]) else ""
+        label = literal(name) + doubtful
+        axes.plot(result.rounds, result.mean()[0] / unit, label=label, **style)
+        axes.fill_between(result.rounds, low, high, color=style["color"], alpha=0.2, lw=0)
     if bounds is True:
         _draw_bounds(results, axes, unit)
     for number, (name, line) in enumerate(bounds.items() if bounds and bounds is not True else ()):
@@ -98,11 +99,20 @@ def regret(
         grey = ("0.35", "0.6")[number % 2]
         axes.plot(rounds, line, label=name, color=grey, linestyle=(0, (1, 1)), lw=1)
     axes.set_xlabel("round")
-    axes.set_ylabel(f"regret (mean, {level:.0%} interval)")
+    axes.set_ylabel(f"regret (mean, {level:.0%} interval{_of_what(results)})")
     axes.set_xscale("log")
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
     return axes
+
+
+def _of_what(results: Mapping[str, Result]) -> str:
+    """Return over what means are taken, for a label; nothing where results differ in it."""
+    numbers = {len(result.regret) for result in results.values()}
+    if len(numbers) != 1:
+        return ""
+    (number,) = numbers
+    return " given this sequence" if number == 1 else f" over {number:,} sequences"
 
 
 def _draw_bounds(results: Mapping[str, Result], axes: Any, unit: float) -> None:

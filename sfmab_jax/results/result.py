@@ -2,8 +2,9 @@
 
 import json
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,10 +16,23 @@ from sfmab_jax.results import statistics
 from sfmab_jax.results.certificate import Certificate
 from sfmab_jax.results.files import check_archive, write_atomically
 from sfmab_jax.results.norms import Norms
+from sfmab_jax.results.statistics import Interval, Over
 
 __all__ = ["Result", "Results", "load"]
 
 _FORMAT = 1
+# Fields of a result that are written as they are. Files of earlier versions lack the last two.
+_DESCRIPTION = (
+    "name",
+    "seed",
+    "first_seed",
+    "losses",
+    "dtype",
+    "seconds",
+    "unit",
+    "first_sequence",
+    "first_look",
+)
 Kind = Literal["expected", "realised"]
 
 
@@ -36,11 +50,18 @@ class Result:
         with less noise.
       norms: of the loss sequences.
       seed, first_seed, losses, dtype: of the run.
+      first_sequence: the number of the first loss sequence.
       seconds: wall time of the whole simulation, compilation included.
       unit: what the strategies saw as a loss of 1. Not 1 only for losses above 1e6 or below 1e-6.
       records: what ``record`` returned, leaves [K, S, C, ...]; states count losses in ``unit``.
       certificate: bounds along every path, if ``simulate(certificate=True)`` asked for them.
       bandit: the strategy itself; not stored in files.
+      first_look: units of the first of several looks, if the run could stop at any of them
+        (``simulate(until=...)``); None if its length was fixed beforehand.
+
+    Statistics are taken ``over`` the family, whose sequences are the units, [1, C]; or given each
+    "sequence", whose seeds are the units, [K, C]. By default over the family if there are several
+    sequences.
     """
 
     name: str
@@ -57,14 +78,26 @@ class Result:
     records: Any = field(default=())
     certificate: Certificate | None = None
     bandit: Bandit | None = None
+    first_sequence: int = 0
+    first_look: int | None = None
 
     def __repr__(self) -> str:
         sequences, seeds, _ = self.regret.shape
         return (
             f"Result({self.name} on {self.losses}: {self.norms.num_arms} arms, "
-            f"{self.rounds[-1]} rounds, {sequences} x {seeds} games, "
-            f"mean regret {self.mean()[:, -1].mean():.4g})"
+            f"{self.rounds[-1]} rounds, {sequences} x {seeds} games, {self.in_words()})"
         )
+
+    def in_words(self) -> str:
+        """Return the final mean regret with its 95% interval, of what it is, and how sure."""
+        last = replace(
+            self, regret=self.regret[..., -1:], expected_regret=self.expected_regret[..., -1:]
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
+            low, high = last.interval()
+        mean, doubtful = last.mean()[:, 0], last.is_doubtful()[:, 0]
+        return statistics.in_words(mean, low[:, 0], high[:, 0], doubtful, len(self.regret))
 
     def samples(self, kind: Kind = "expected") -> np.ndarray:
         """``expected_regret`` or ``regret``, by name."""
@@ -72,29 +105,107 @@ class Result:
             raise ValueError(f"kind is {kind!r}; choose 'expected' or 'realised'")
         return self.expected_regret if kind == "expected" else self.regret
 
-    def mean(self, kind: Kind = "expected") -> np.ndarray:
-        """Mean over the seeds, [K, C]; both kinds estimate the expected regret."""
-        return self.samples(kind).mean(axis=1)
+    def mean(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
+        """Mean over the games, [1 or K, C]; both kinds estimate the expected regret."""
+        return statistics.games_of(self.samples(kind), over).mean(axis=0)
+
+    def std(self, kind: Kind = "realised", over: Over | None = None) -> np.ndarray:
+        """Standard deviation of single games, [1 or K, C]; NaN for a single one."""
+        games = statistics.games_of(self.samples(kind), over)
+        return games.std(axis=0, ddof=1) if len(games) > 1 else np.full(games.shape[1:], np.nan)
 
     def interval(
         self,
         level: float = 0.95,
-        method: Literal["normal", "bootstrap"] = "normal",
+        method: Literal["student", "bootstrap", "sequential"] | None = None,
         kind: Kind = "expected",
+        over: Over | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Confidence interval for the mean over the seeds: low and high, each [K, C]."""
-        statistics.check_level(level)
-        methods = {
-            "normal": statistics.normal_interval,
-            "bootstrap": statistics.percentile_interval,
-        }
-        if method not in methods:
-            raise ValueError(f"method is {method!r}; choose 'normal' or 'bootstrap'")
-        return methods[method](self.samples(kind), level)
+        """Confidence interval for the mean: low and high, each [1 or K, C].
 
-    def quantiles(self, levels: Sequence[float], kind: Kind = "realised") -> np.ndarray:
-        """Quantiles over the seeds, [Q, K, C]; of the realised regret unless asked otherwise."""
-        return np.quantile(self.samples(kind), statistics.check_levels(levels), axis=1)
+        Args:
+          level: of confidence.
+          method: "student", Student's t; "bootstrap", bootstrap-t, which leans to the side of a
+            skewed law; "sequential", which holds whenever one looks. By default the first, or the
+            last where the run could stop early.
+          kind: of regret; both have the same mean, the expected one less noise.
+          over: the family, or given each sequence. NaN, with a warning, for a single unit.
+        """
+        statistics.check_level(level)
+        values = statistics.units_of(self.samples(kind), over)
+        statistics.warn_if_one_unit(len(values), statistics.check_over(over, len(self.regret)))
+        if method is None:
+            method = "student" if self.first_look is None else "sequential"
+        if method == "student":
+            interval = statistics.student_interval(values, level)
+        elif method == "bootstrap":
+            interval = statistics.bootstrap_t_interval(values, level)
+        elif method == "sequential":
+            interval = statistics.sequential_interval(values, level, self.first_look)
+        else:
+            raise ValueError(f"method is {method!r}; choose 'student', 'bootstrap' or 'sequential'")
+        return interval.low, interval.high
+
+    def is_doubtful(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
+        """Whether an interval may cover less than it says, bool [1 or K, C].
+
+        So it is with fewer than 20 units, or too few for their skewness or their heavy tails.
+        """
+        return statistics.is_doubtful(statistics.units_of(self.samples(kind), over))
+
+    def quantiles(
+        self, levels: Sequence[float], kind: Kind = "realised", over: Over | None = None
+    ) -> np.ndarray:
+        """Quantiles of single games, [Q, 1 or K, C]; of the realised regret unless asked else."""
+        games = statistics.games_of(self.samples(kind), over)
+        return np.quantile(games, statistics.check_levels(levels), axis=0)
+
+    def tail_probability(
+        self,
+        threshold: Any,
+        level: float = 0.95,
+        kind: Kind = "realised",
+        over: Over | None = None,
+    ) -> Interval:
+        """Probability that a game's regret exceeds a threshold, with its interval, [1 or K, C].
+
+        Exact for independent games (Clopper and Pearson 1934); over the family with several games
+        on each sequence Student's, of the sequences' shares.
+
+        Args:
+          threshold: a number, or one for each checkpoint [C].
+          level, kind, over: as in `interval`.
+        """
+        statistics.check_level(level)
+        exceeds = (self.samples(kind) > np.asarray(threshold)).astype(np.float64)
+        values = statistics.units_of(exceeds, over)
+        return statistics.share_interval(values, level)
+
+    def conditional_value_at_risk(
+        self,
+        part: float = 0.05,
+        level: float = 0.95,
+        kind: Kind = "realised",
+        over: Over | None = None,
+    ) -> Interval:
+        """Mean of the worst part of the games, with its interval, [1 or K, C].
+
+        Args:
+          part: the part of the games, strictly between 0 and 1.
+          level, kind, over: as in `interval`.
+        """
+        statistics.check_level(level)
+        if not 0 < part < 1:
+            raise ValueError(f"part is {part}; it lies strictly between 0 and 1")
+        samples = self.samples(kind)
+        games = statistics.games_of(samples, over)
+        edge = np.quantile(games, 1 - part, axis=0)
+        # Its mean is the value at risk, and its spread that of the estimate (Rockafellar and
+        # Uryasev 2000; the edge need not be known any better).
+        excess = edge + np.maximum(samples - edge[:, None], 0) / part
+        interval = statistics.student_interval(statistics.units_of(excess, over), level)
+        estimate = statistics.conditional_value_at_risk(games, 1 - part)
+        return Interval(estimate, *(side + estimate - interval.estimate for side in interval[1:]))
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write an .npz file, complete or not at all. `load` reads it."""
@@ -129,7 +240,48 @@ class Results(Mapping[str, Result]):
         return len(self._results)
 
     def __repr__(self) -> str:
-        return f"Results({', '.join(self)})"
+        lines = [f"  {name!r}: {result.in_words()}" for name, result in self.items()]
+        if not lines:
+            return "Results({})"
+        first = next(iter(self.values()))
+        sequences, seeds, _ = first.regret.shape
+        about = (
+            f"{first.losses}, {first.norms.num_arms} arms, {first.rounds[-1]} rounds, "
+            f"{sequences} x {seeds} games"
+        )
+        return "\n".join([f"Results({about})", *lines])
+
+    def difference(
+        self,
+        one: str,
+        other: str,
+        *,
+        level: float = 0.95,
+        kind: Kind = "expected",
+        over: Over | None = None,
+    ) -> Interval:
+        """Mean regret of one strategy less that of another, with its interval, [1 or K, C].
+
+        Paired: both play the same losses with the same random numbers, so that much of the chance
+        cancels. Student's t, or sequential where the run could stop early.
+
+        Args:
+          one, other: names.
+          level, kind, over: as in `Result.interval`.
+        """
+        statistics.check_level(level)
+        values = statistics.units_of(self.paired_samples(one, other, kind), over)
+        first_look = self[one].first_look
+        if first_look is None:
+            return statistics.student_interval(values, level)
+        return statistics.sequential_interval(values, level, first_look)
+
+    def paired_samples(self, one: str, other: str, kind: Kind = "expected") -> np.ndarray:
+        """Regret of one strategy less that of another, game by game, [K, S, C]."""
+        for name in (one, other):
+            if name not in self:
+                raise ValueError(f"there is no strategy {name!r}; there are {', '.join(self)}")
+        return self[one].samples(kind) - self[other].samples(kind)
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write an .npz file, complete or not at all. `load` reads it."""
@@ -138,12 +290,7 @@ class Results(Mapping[str, Result]):
         dtypes: dict[str, str] = {}
         descriptions = []
         for number, result in enumerate(self.values()):
-            descriptions.append(
-                {
-                    key: getattr(result, key)
-                    for key in ("name", "seed", "first_seed", "losses", "dtype", "seconds", "unit")
-                }
-            )
+            descriptions.append({key: getattr(result, key) for key in _DESCRIPTION})
             arrays[f"{number}/regret"] = result.regret
             arrays[f"{number}/expected_regret"] = result.expected_regret
             if result.certificate is not None:
@@ -181,7 +328,7 @@ class Results(Mapping[str, Result]):
             },
             coords={
                 "strategy": list(self),
-                "sequence": np.arange(num_sequences),
+                "sequence": first.first_sequence + np.arange(num_sequences),
                 "seed": first.first_seed + np.arange(num_seeds),
                 "round": first.rounds,
             },

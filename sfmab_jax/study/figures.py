@@ -113,7 +113,7 @@ _SETTING = ("losses", "num_arms", "num_rounds", "scale")
 def _curve_data(entry: CellResult) -> tuple[np.ndarray, ...]:
     """Return round, mean, low, high, 5% and 95% quantiles of games, and bound; each [C]."""
     result = entry.result
-    interval = statistics.student_interval(statistics.units(result.expected_regret))
+    interval = statistics.student_interval(statistics.units_of(result.expected_regret)[:, 0])
     games = result.regret.reshape(-1, len(result.rounds))
     quantiles = np.quantile(games, [0.05, 0.95], axis=0)
     bound = proven_bound(entry)

@@ -206,6 +206,7 @@ def _play_both_options(
             sequence,
             num_rounds=num_rounds,
             num_seeds=num_seeds,
+            num_sequences=1,
             checkpoints=64,
             progress=False,
         )
