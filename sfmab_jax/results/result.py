@@ -202,7 +202,7 @@ class Result:
         edge = np.quantile(games, 1 - part, axis=0)
         # Its mean is the value at risk, and its spread that of the estimate (Rockafellar and
         # Uryasev 2000; the edge need not be known any better).
-        excess = edge + np.maximum(samples - edge[:, None], 0) / part
+        excess = edge[:, None] + np.maximum(samples - edge[:, None], 0) / part
         interval = statistics.student_interval(statistics.units_of(excess, over), level)
         estimate = statistics.conditional_value_at_risk(games, 1 - part)
         return Interval(estimate, *(side + estimate - interval.estimate for side in interval[1:]))
