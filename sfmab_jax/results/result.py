@@ -149,7 +149,7 @@ class Result:
     def is_doubtful(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
         """Whether an interval may cover less than it says, bool [1 or K, C].
 
-        So it is with fewer than 20 units, or too few for their skewness or their heavy tails.
+        So it is with fewer than 50 units, or too few for their skewness or their heavy tails.
         """
         return statistics.is_doubtful(statistics.units_of(self.samples(kind), over))
 

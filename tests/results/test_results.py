@@ -125,10 +125,10 @@ def test_what_is_doubtful():
     heavy = (1 - generator.random((1, 1000, 1))) ** (-1 / 1.5)
     skewed = generator.random((1, 1000, 1)) < 0.005
     assert not made(light).is_doubtful()
-    assert made(light[:, :19]).is_doubtful()
+    assert made(light[:, :49]).is_doubtful()
     assert made(heavy).is_doubtful()
     assert made(skewed).is_doubtful()
-    assert not made(np.ones((1, 20, 1))).is_doubtful()
+    assert not made(np.ones((1, 50, 1))).is_doubtful()
     several = made(np.concatenate([light, heavy]))
     assert several.is_doubtful(over="sequence").tolist() == [[False], [True]]
     assert several.is_doubtful().tolist() == [[True]]  # two sequences
