@@ -125,12 +125,12 @@ def refuse_columns(
     kind = "dates" if is_date(text) else "text"
     what = f"holds {kind}, as {text!r}" if text else "begins with empty cells"
     arms = [j for j in chosen if j not in texts]
-    if len(texts) == 1:
+    if not arms:
+        fix = "give a table of numbers"
+    elif len(texts) == 1:
         fix = f"give index={_option(names, first)} to leave it out"
-    elif arms:
-        fix = f"choose the arms by columns=[{_list(names, arms)}]"
     else:
-        fix = "give numbers"
+        fix = f"choose the arms by columns=[{_list(names, arms)}]"
     raise ValueError(f"{path}: {label(names, first)} {what}; {fix}")
 
 

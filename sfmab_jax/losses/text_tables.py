@@ -36,6 +36,7 @@ _FIRST_ROWS, _FIRST_CELLS = 100, 10_000
 
 _STRONG, _WEAK = ";\t|", " ,"
 _WITH_COMMAS = re.compile(r"[-+]?\d+(,\d+)+(\.\d+)?([eE][-+]?\d+)?")
+_MISSING = {"", "-", "?", "na", "n/a", "#n/a", "null"}
 _HAS_COMMAS = (
     "write numbers with a decimal point and nothing between thousands, or read the file with "
     "pandas.read_csv, which has decimal=',' and thousands=',', and give the values to from_array"
@@ -186,10 +187,12 @@ def _check_separator(path: Path, separator: str, cells: Sequence[str]) -> None:
         parts = text.split(other)
         numbers = [part for part in parts if _is_number(part) or _has_commas(part)]
         dates = [part for part in parts if is_date(part)]
-        is_table = len(parts) > 1 and 2 * len(numbers + dates) > len(parts)
-        if other != separator and numbers and is_table:
+        is_table = len(cells) == 1 or 2 * len(numbers + dates) > len(parts)
+        if other != separator and len(parts) > 1 and numbers and is_table:
             commas = [part for part in parts if _has_commas(part)]
             fix = f"give separator={other!r}"
+            if other == " " and "" in parts:
+                fix += ", and write one space between cells"
             if commas:
                 fix = f"it also has {commas[0]!r}; {_HAS_COMMAS}"
             raise ValueError(f"{path} is separated by {other!r}, not by {separator!r}; {fix}")
@@ -198,7 +201,7 @@ def _check_separator(path: Path, separator: str, cells: Sequence[str]) -> None:
 def _are_names(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first of some rows holds the names of the columns."""
     first, *below = [[cell.strip() for cell in row] for row in rows]
-    if any(first) and not any(map(_is_number, first)):
+    if set(map(str.lower, first)) - _MISSING and not any(map(_is_number, first)):
         return True
     # As pandas writes columns without names: the name of its index, or nothing, then 0, 1, 2, ...
     index = [row[0] for row in below]

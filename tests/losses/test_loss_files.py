@@ -282,6 +282,9 @@ def test_a_row_for_each_arm_is_played_like_its_array(tmp_path, kind):
     assert (losses.num_rounds, losses.num_arms) == (40, 3)
     np.testing.assert_array_equal(losses.table[0], TABLE[:40])
     np.testing.assert_array_equal(losses.table[np.array([0]), slice(3, 5)][0], TABLE[3:5])
+    options = {"num_seeds": 2, "chunk_rounds": 16}
+    played = sf.simulate(UNIFORM, losses, **options).regret
+    np.testing.assert_array_equal(played, sf.simulate(UNIFORM, TABLE[:40], **options).regret)
 
 
 def test_sequences_with_a_row_for_each_arm(tmp_path):
@@ -366,6 +369,10 @@ TRAPS = {
         r"'NA' in row 2 \(line 3 of the file\), column 'b'; give a finite",
     ),
     "an underscore": ("a,b\n1,2\n3,1_0\n", {}, r"'1_0' in row 2 .*column 'b'"),
+    "NA in all of row 1": ("NA,NA\n1,2\n3,4\n", {}, r"'NA' in row 1 \(line 1 of the file\)"),
+    "no table": ("<html>\n<body>\n", {}, "holds text, as '<body>'; give a table of numbers"),
+    "a column of text and semicolons": ("a;b\nx;1\n", {}, "give separator=';'"),
+    "runs of spaces": ("1  2\n3  4\n", {}, "separator=' ', and write one space between cells"),
     "a short row": (
         "a,b\n1,2\n3\n",
         {},
@@ -391,7 +398,7 @@ TRAPS = {
     "semicolons, decimal commas": (
         "d;a\n1.1.24;1,5\n2.1.24;3,0\n",
         {},
-        "separated by ';', not by ','; .* '1,5'",
+        "separated by ';', not by ','; .* '3,0'",
     ),
     "semicolons": ("a;b\n1;2\n", {}, "separated by ';', not by ','; give separator=';'"),
     "a bar": ("a|b\n1|2\n", {}, r"give separator='\|'"),
