@@ -286,6 +286,11 @@ class Results(Mapping[str, Result]):
     def save(self, path: str | os.PathLike) -> Path:
         """Write an .npz file, complete or not at all. `load` reads it."""
         path = Path(path)
+        if path.suffix not in (".npz", ""):
+            raise ValueError(
+                f"path is {path}; give a name that ends in .npz, or write a table by "
+                "results.to_pandas().to_csv(path, index=False)"
+            )
         arrays: dict[str, Any] = {}
         dtypes: dict[str, str] = {}
         descriptions = []
@@ -309,11 +314,20 @@ class Results(Mapping[str, Result]):
         return path
 
     def to_pandas(self):
-        """Return a data frame with a row for each strategy, sequence, seed and checkpoint."""
-        return self.to_xarray().to_dataframe().reset_index()
+        """Return a data frame with a row for each strategy, sequence, seed and checkpoint.
+
+        ``strategy`` is categorical, in the order of the results; ``run_seed`` is the seed of the
+        whole run.
+        """
+        frame = self.to_xarray().to_dataframe().reset_index()
+        frame["strategy"] = frame["strategy"].astype("category").cat.set_categories(list(self))
+        return frame
 
     def to_xarray(self):
-        """Return a labelled dataset with dimensions strategy, sequence, seed and round."""
+        """Return a labelled dataset with dimensions strategy, sequence, seed and round.
+
+        The coordinate ``run_seed`` is the seed of the whole run.
+        """
         try:
             import xarray
         except ImportError:
@@ -331,6 +345,7 @@ class Results(Mapping[str, Result]):
                 "sequence": first.first_sequence + np.arange(num_sequences),
                 "seed": first.first_seed + np.arange(num_seeds),
                 "round": first.rounds,
+                "run_seed": first.seed,
             },
             attrs={"losses": first.losses, "seed": first.seed, "dtype": first.dtype},
         )

@@ -233,6 +233,7 @@ def test_to_xarray(pair):
     assert list(data.strategy.values) == ["first", "second"]
     assert list(data.seed.values) == [100, 101, 102, 103, 104]
     assert list(data["round"].values) == [1, 10, 100]
+    assert data.run_seed == 5
     assert data.attrs == {"losses": "some", "seed": 5, "dtype": "float32"}
     chosen = data.sel(strategy="second", sequence=1, seed=103, round=10)
     assert float(chosen.regret) == pair["second"].regret[1, 3, 1]
@@ -249,7 +250,11 @@ def test_to_pandas(pair):
         "round",
         "regret",
         "expected_regret",
+        "run_seed",
     }
+    assert set(frame["run_seed"]) == {5}
+    assert frame["strategy"].dtype == "category"
+    assert list(frame["strategy"].cat.categories) == ["first", "second"]
     assert len(frame) == 2 * 2 * 5 * 3
     row = frame[
         (frame["strategy"] == "first")
