@@ -29,7 +29,9 @@ def test_chance_of_users_families():
 
     assert has_chance(sf.losses.from_function(noise, 2))
     assert not has_chance(sf.losses.from_function(wave, 2, period=7.0))
-    assert has_chance(sf.losses.mixed([sf.losses.cyclic(2), sf.losses.from_function(noise, 2)], [0.5, 0.5]))
+    assert has_chance(
+        sf.losses.mixed([sf.losses.cyclic(2), sf.losses.from_function(noise, 2)], [0.5, 0.5])
+    )
     assert not has_chance(sf.losses.from_array([[1.0, 0.0]]))
 
 
