@@ -72,6 +72,9 @@ def _with_lanes(eqn, operands, flags, width: int) -> Any:
     name, params = eqn.primitive.name, eqn.params
     # A callback may return nothing.
     shape: tuple[int, ...] = eqn.outvars[0].aval.shape if eqn.outvars else ()
+    if name == "debug_print":
+        # Of the first lane: where one game is asked for, all lanes play it.
+        return bind_of(eqn)(*(x[..., 0] if f else x for x, f in zip(operands, flags)))
     if _knows_parameters(name, params):
         if name in ELEMENTWISE and _keeps_shape(eqn, shape):
             laned = [spread(x, f, shape, width) for x, f in zip(operands, flags)]
