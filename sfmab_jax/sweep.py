@@ -15,9 +15,9 @@ from sfmab_jax.base import Bandit, with_static_functions
 from sfmab_jax.checks import horizon_argument
 from sfmab_jax.engine.validate import check_rounds
 from sfmab_jax.losses import LossSequence, as_loss_sequence
-from sfmab_jax.results import statistics
 from sfmab_jax.results.plotting import LINE_STYLES, literal
 from sfmab_jax.results.result import Kind, Result, Results
+from sfmab_jax.results.statistics import Interval, check_level, is_doubtful, units_of
 from sfmab_jax.simulate import simulate
 
 __all__ = ["Best", "Sweep", "sweep"]
@@ -31,16 +31,17 @@ _MOST_COLUMNS, _MOST_CELLS = 12, 120
 class Best(NamedTuple):
     """The point of a grid with the least mean regret at the end, and how sure that is.
 
-    All points play the same losses with the same random numbers, so they are compared game by game:
-    intervals are Student's of the paired differences. The best of many points is lucky, too; but to
-    set the winner against the runner-up by a two-sided interval needs no further correction
-    (Gutmann and Maymin 1987).
+    All points play the same losses with the same random numbers, so they are compared game by game,
+    by intervals of the paired differences (`Results.difference`). The best of many points is lucky,
+    too; but to set the winner against the runner-up by a two-sided interval needs no further
+    correction (Gutmann and Maymin 1987).
 
     Attributes:
       point: its parameters, by name.
       mean: its mean regret.
       runner_up: the parameters of the second best.
       difference: the mean regret of the runner-up less that of the best, with its interval.
+      is_doubtful: whether that interval may cover less than it says, as with few games.
       ties: the parameters of all points that cannot be told from the best: the interval of the
         difference holds 0, or there is none, as from a single game.
     """
@@ -48,7 +49,8 @@ class Best(NamedTuple):
     point: dict[str, Any]
     mean: float
     runner_up: dict[str, Any]
-    difference: statistics.Interval
+    difference: Interval
+    is_doubtful: bool
     ties: tuple[dict[str, Any], ...]
 
     @property
@@ -107,39 +109,43 @@ class Sweep:
     def mean(self, kind: Kind = "expected") -> np.ndarray:
         """Mean regret at every point of the grid and every checkpoint, [*grid, C].
 
-        Over all games, those on several loss sequences together.
+        Over the family if there are several loss sequences, else given the sequence.
         """
-        return self._gathered([result.samples(kind).mean(axis=(0, 1)) for result in self._points])
+        return self._gathered([result.mean(kind) for result in self.results.values()])
 
     def interval(
         self, level: float = 0.95, kind: Kind = "expected"
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Student's confidence interval for the mean: low and high, each [*grid, C]."""
-        statistics.check_level(level)
-        intervals = [
-            statistics.student_interval(statistics.units(result.samples(kind)), level)
-            for result in self._points
-        ]
-        low = self._gathered([interval.low for interval in intervals])
-        return low, self._gathered([interval.high for interval in intervals])
+        """Confidence interval for the mean: low and high, each [*grid, C]; see `Result`."""
+        intervals = [result.interval(level, kind=kind) for result in self.results.values()]
+        low, high = map(self._gathered, zip(*intervals))
+        return low, high
 
     def best(self, level: float = 0.95, kind: Kind = "expected") -> Best:
         """Return the point of the least mean regret at the last checkpoint; see `Best`."""
-        statistics.check_level(level)
+        check_level(level)
         final = self.mean(kind)[..., -1].ravel()
         if np.isnan(final).all():
             raise ValueError("the regret is not a number at any point of the grid")
         order = np.argsort(final, kind="stable")  # NaN comes last
         points = self._parameters()
         winner = order[0]
-        differences = {place: self._difference(place, winner, level, kind) for place in order[1:]}
-        ties = [place for place, gap in differences.items() if not gap.low > 0]
+        labels = list(self.results)
+
+        def difference(place: int) -> Interval:
+            pair = self.results.difference(labels[place], labels[winner], level=level, kind=kind)
+            return Interval(*(side[0, -1].item() for side in pair))
+
+        differences = {place: difference(place) for place in order[1:]}
+        second = order[1]
+        pairs = self.results.paired_samples(labels[second], labels[winner], kind)[..., -1:]
         return Best(
             point=points[winner],
             mean=float(final[winner]),
-            runner_up=points[order[1]],
-            difference=differences[order[1]],
-            ties=tuple(points[place] for place in ties),
+            runner_up=points[second],
+            difference=differences[second],
+            is_doubtful=bool(is_doubtful(units_of(pairs)).any()),
+            ties=tuple(points[place] for place, gap in differences.items() if not gap.low > 0),
         )
 
     def to_xarray(self):
@@ -182,23 +188,12 @@ class Sweep:
         draw(self, axes, level)
         return axes
 
-    @property
-    def _points(self) -> list[Result]:
-        return list(self.results.values())
-
     def _parameters(self) -> list[dict[str, Any]]:
         return [dict(zip(self.axes, values)) for values in itertools.product(*self.axes.values())]
 
     def _gathered(self, arrays: list[np.ndarray]) -> np.ndarray:
-        """One array for each point, [C] -> [*grid, C]."""
+        """One array for each point, [1, C] -> [*grid, C]."""
         return np.stack(arrays).reshape(*self.shape, -1)
-
-    def _difference(self, one: int, other: int, level: float, kind: Kind) -> statistics.Interval:
-        """The final regret of one point less that of another, paired."""
-        one_samples, other_samples = (self._points[x].samples(kind)[..., -1:] for x in (one, other))
-        values = statistics.units(one_samples - other_samples)
-        estimate, low, high = statistics.student_interval(values, level)
-        return statistics.Interval(estimate[0], low[0], high[0])
 
 
 def sweep(factory: Callable[..., Bandit], losses: LossSequence | Any, /, **arguments: Any) -> Sweep:
@@ -377,7 +372,9 @@ def _draw_line(grid: Sweep, axes: Any, level: float) -> None:
     """Draw the final mean regret with its interval over the one axis."""
     ((name, values),) = grid.axes.items()
     mean = grid.mean()[:, -1]
-    low, high = (side[:, -1] for side in grid.interval(level))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
+        low, high = (side[:, -1] for side in grid.interval(level))
     places, scale = _positions(values)
     order = np.argsort(places)
     style = LINE_STYLES[0]
@@ -420,7 +417,7 @@ def _draw_map(grid: Sweep, axes: Any, level: float) -> None:
         for (row, column), value in np.ndenumerate(mean):
             is_dark = np.isfinite(value) and norm(value) > 0.5
             axes.text(
-                column, row - 0.2, f"{value:.3g}", ha="center", va="center", fontsize=8,
+                column, row - 0.2, _short(value), ha="center", va="center", fontsize=8,
                 color="white" if is_dark else "black",
             )  # fmt: skip
     for set_ticks, values in ((axes.set_yticks, up_values), (axes.set_xticks, along_values)):
@@ -437,9 +434,14 @@ def _draw_map(grid: Sweep, axes: Any, level: float) -> None:
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
 
 
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
 def _what_is_drawn(grid: Sweep) -> str:
-    given = " given the sequence" if len(grid._first.regret) == 1 else ""
-    return f"mean regret after {grid.rounds[-1]:,} rounds{given}"
+    number = len(grid._first.regret)
+    given = "given this sequence" if number == 1 else f"over {number:,} sequences"
+    return f"mean regret after {grid.rounds[-1]:,} rounds, {given}"
 
 
 def _mark(grid: Sweep, axes: Any, level: float, place: Callable[[dict[str, Any]], tuple]) -> None:
