@@ -33,15 +33,16 @@ class Best(NamedTuple):
 
     All points play the same losses with the same random numbers, so they are compared game by game,
     by intervals of the paired differences (`Results.difference`). The best of many points is lucky,
-    too; but to set the winner against the runner-up by a two-sided interval needs no further
-    correction (Gutmann and Maymin 1987).
+    too; but where all are about equally noisy, to set the winner against the runner-up by a
+    two-sided interval needs no further correction (Hung and Fithian, "Rank Verification for
+    Exponential Families", 2019).
 
     Attributes:
       point: its parameters, by name.
       mean: its mean regret.
       runner_up: the parameters of the second best.
       difference: the mean regret of the runner-up less that of the best, with its interval.
-      is_doubtful: whether that interval may cover less than it says, as with few games.
+      is_doubtful: whether that interval may cover less than it says; see `Result.is_doubtful`.
       ties: the parameters of all points that cannot be told from the best: the interval of the
         difference holds 0, or there is none, as from a single game.
     """
@@ -75,11 +76,12 @@ class Sweep:
     def __repr__(self) -> str:
         best = self.best()
         axes = ", ".join(f"{name}: {len(values)}" for name, values in self.axes.items())
-        ties = f", not told from {len(best.ties)} more" if best.ties else ""
+        ties = f", not distinguishable from {len(best.ties)} more" if best.ties else ""
+        mark = ", doubtful: few games or heavy tails" if best.is_doubtful else ""
         return (
             f"Sweep({axes}; {self._first.losses}, {self._first.rounds[-1]} rounds, "
             f"best {_label(self.axes, tuple(best.point.values()))} with mean regret "
-            f"{best.mean:.4g}{ties})"
+            f"{best.mean:.4g}{ties}{mark})"
         )
 
     @property
@@ -448,10 +450,11 @@ def _mark(grid: Sweep, axes: Any, level: float, place: Callable[[dict[str, Any]]
     """Mark the best point with a star, and those that cannot be told from it with rings."""
     best = grid.best(level)
     how = {"linestyle": "none", "markeredgecolor": "black", "zorder": 5}
-    axes.plot(*place(best.point), marker="*", ms=14, color="#D55E00", label="best", **how)
+    label = "best (doubtful)" if best.is_doubtful else "best"
+    axes.plot(*place(best.point), marker="*", ms=14, color="#D55E00", label=label, **how)
     if best.ties:
         x, y = zip(*map(place, best.ties))
-        label = f"not told from it at {level:.0%}"
+        label = f"not distinguishable at {level:.0%}"
         axes.plot(
             x, y, marker="o", ms=min(8, 120 / max(grid.shape)), color="none", label=label, **how
         )
