@@ -443,7 +443,7 @@ def _short(value: float) -> str:
 def _what_is_drawn(grid: Sweep) -> str:
     number = len(grid._first.regret)
     given = "given this sequence" if number == 1 else f"over {number:,} sequences"
-    return f"mean regret after {grid.rounds[-1]:,} rounds, {given}"
+    return f"mean regret after {grid.rounds[-1]:,} rounds,\n{given}"
 
 
 def _mark(grid: Sweep, axes: Any, level: float, place: Callable[[dict[str, Any]], tuple]) -> None:
