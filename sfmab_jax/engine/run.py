@@ -319,7 +319,6 @@ def _first_tally(run: Run, starts: Any) -> Tally:
         num_arms=run.losses.num_arms,
         num_games=run.group_games,
         num_checkpoints=len(run.checkpoints),
-        num_devices=len(run.devices),
         dtype=run.dtype,
     )
 

@@ -6,7 +6,6 @@ was drawn at the start of the sequence, and on the round.
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -28,7 +27,7 @@ class Expected(NamedTuple):
 
     start: Any  # the states of the sequences before round 1, leaves [..., W]
     played: Sum  # sum of mu_t(i_t) [W]
-    arms: Sum  # sum of mu_t(i) [n, W]; [n, devices] where they are those of all sequences
+    arms: Sum  # sum of mu_t(i) [n, W]
     rows: Array  # at the checkpoints [C, 4, W], see `pseudo_regret`
 
 
@@ -58,7 +57,6 @@ def begin_tally(
     num_arms: int,
     num_games: int,
     num_checkpoints: int,
-    num_devices: int,
     dtype: np.dtype,
 ) -> Tally:
     """Return the tally of G groups before round 1, in host memory; leaves [G, ..., W].
@@ -66,8 +64,7 @@ def begin_tally(
     Args:
       start: the states of the sequences before round 1, leaves [G, ..., W].
       counts, expected: what is asked for.
-      num_groups, num_arms, num_games, num_checkpoints, num_devices: G, n, W, C, and over how many
-        devices the games are spread.
+      num_groups, num_arms, num_games, num_checkpoints: G, n, W and C.
       dtype: of the losses.
     """
 
@@ -79,9 +76,8 @@ def begin_tally(
 
     sums: Expected | tuple[()] = ()
     if expected:
-        width = num_games if jax.tree.leaves(start) else num_devices
         rows = zeros(num_checkpoints, 4, num_games)
-        sums = Expected(start, zero_sum(num_games), zero_sum(num_arms, width), rows)
+        sums = Expected(start, zero_sum(num_games), zero_sum(num_arms, num_games), rows)
     return Tally(
         counts=zeros(num_arms, num_games, dtype=np.int32) if counts else (),
         count_rows=zeros(num_checkpoints, num_arms, num_games, dtype=np.int32) if counts else (),
@@ -113,51 +109,21 @@ def tally_round(
         rows = write_row(tally.count_rows, row, is_checkpoint, lambda: counts)
         tally = tally._replace(counts=counts, count_rows=rows)
     if maker is not None and isinstance(tally.expected, Expected):
-        add_round = _add_of_games if jax.tree.leaves(tally.expected.start) else _add_of_all
-        sums, make_row = add_round(mapped, maker, early, tally.expected, arms)
-        rows = write_row(sums.rows, row, is_checkpoint, make_row)
-        tally = tally._replace(expected=sums._replace(rows=rows))
+
+        def add_game(sums: tuple[Any, Sum, Sum], arm: Array) -> tuple[Sum, Sum]:
+            start, played, totals = sums
+            _, means = maker.late(early, start, jnp.zeros(2, jnp.uint32))  # no key is drawn from
+            return add(played, pick(means, arm)), add(totals, means)
+
+        start, *sums, rows = tally.expected
+        sums = mapped(add_game)((start, *sums), arms)
+        rows = write_row(rows, row, is_checkpoint, lambda: mapped(_row)(*sums))
+        tally = tally._replace(expected=Expected(start, *sums, rows))
     return tally
 
 
 def _count(counts: Array, arm: Array) -> Array:
     return counts + is_arm(arm, counts).astype(counts.dtype)
-
-
-def _add_of_games(mapped: OverGames, maker: RoundMaker, early, sums: Expected, arms: Array):
-    """Add a round in which the expected losses are other ones in each sequence.
-
-    Returns:
-      The sums, and a function that returns their row [4, W].
-    """
-
-    def add_game(start, played: Sum, totals: Sum, arm: Array) -> tuple[Sum, Sum]:
-        means = _means(maker, early, start)
-        return add(played, pick(means, arm)), add(totals, means)
-
-    played, totals = mapped(add_game)(sums.start, sums.played, sums.arms, arms)
-    return sums._replace(played=played, arms=totals), lambda: mapped(_row)(played, totals)
-
-
-def _add_of_all(mapped: OverGames, maker: RoundMaker, early, sums: Expected, arms: Array):
-    """Do the same where all sequences have the same expected losses, added once for all games."""
-    means = _means(maker, early, sums.start)
-
-    def add_game(played: Sum, arm: Array) -> Sum:
-        return add(played, pick(means, arm))
-
-    played = mapped(add_game)(sums.played, arms)
-    totals = Sum(*(words[:, 0] for words in sums.arms))  # each device has its own
-    totals = add(totals, means)
-    arms_after = Sum(*(words[:, None] for words in totals))
-    sums = sums._replace(played=played, arms=arms_after)
-    return sums, lambda: mapped(lambda played: _row(played, totals))(played)
-
-
-def _means(maker: RoundMaker, early: Any, start: Any) -> Array:
-    """Return mu_t [n] of one sequence."""
-    no_key = jnp.zeros(2, jnp.uint32)
-    return maker.late(early, start, no_key)[1]
 
 
 def _row(played: Sum, arms: Sum) -> Array:
