@@ -181,7 +181,7 @@ class Result:
           method: "student", Student's t; "bootstrap", bootstrap-t, which leans to the side of a
             skewed law; "sequential", which holds whenever one looks. By default the first, or the
             last where the run could stop early.
-          kind: of regret; both have the same mean, the expected one less noise.
+          kind: of regret; "expected" and "realised" have the same mean, the first less noise.
           over: the family, or given each sequence. NaN, with a warning, for a single unit.
         """
         statistics.check_level(level)
