@@ -110,15 +110,14 @@ def tally_round(
         tally = tally._replace(counts=counts, count_rows=rows)
     if maker is not None and isinstance(tally.expected, Expected):
 
-        def add_game(sums: tuple[Any, Sum, Sum], arm: Array) -> tuple[Sum, Sum]:
-            start, played, totals = sums
+        def add_game(start: Any, played: Sum, totals: Sum, arm: Array) -> tuple[Sum, Sum]:
             _, means = maker.late(early, start, jnp.zeros(2, jnp.uint32))  # no key is drawn from
             return add(played, pick(means, arm)), add(totals, means)
 
-        start, *sums, rows = tally.expected
-        sums = mapped(add_game)((start, *sums), arms)
-        rows = write_row(rows, row, is_checkpoint, lambda: mapped(_row)(*sums))
-        tally = tally._replace(expected=Expected(start, *sums, rows))
+        start, played, totals, rows = tally.expected
+        played, totals = mapped(add_game)(start, played, totals, arms)
+        rows = write_row(rows, row, is_checkpoint, lambda: mapped(_row)(played, totals))
+        tally = tally._replace(expected=Expected(start, played, totals, rows))
     return tally
 
 

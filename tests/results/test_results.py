@@ -116,7 +116,7 @@ def test_quantiles():
         (lambda r: r.interval(95), "95"),
         (lambda r: r.interval(np.nan), "nan"),
         (lambda r: r.interval(method="exact"), "'exact'"),
-        (lambda r: r.mean("pseudo"), "'pseudo'"),
+        (lambda r: r.mean("simple"), "'simple'"),
         (lambda r: r.quantiles([0.5, 1.5]), "1.5"),
         (lambda r: r.quantiles([-0.1]), "-0.1"),
         (lambda r: r.quantiles([]), r"\[\]"),
