@@ -1,36 +1,37 @@
-"""Plots of regret and of losses, in colours for colour-blind readers and with distinct dashes."""
+"""Plots of regret: its mean over the rounds, its tails, differences of strategies, grids of panels.
 
+Lines differ without colour, too; labels say what a band is, and which means are doubtful.
+"""
+
+import textwrap
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from sfmab_jax.losses import LossSequence
-from sfmab_jax.results.hardness import loss_chunks
-from sfmab_jax.results.result import Result
+from sfmab_jax.results import statistics
+from sfmab_jax.results.loss_picture import losses
+from sfmab_jax.results.plot_style import (
+    LINE_STYLES,
+    add_legend,
+    add_shared_legend,
+    line_style,
+    literal,
+    mark_doubtful,
+    paper,
+    shade,
+)
+from sfmab_jax.results.result import Kind, Result, Results
+from sfmab_jax.results.statistics import Over
 
-__all__ = ["LINE_STYLES", "grid", "literal", "losses", "regret"]
+__all__ = ["LINE_STYLES", "difference", "grid", "literal", "losses", "paper", "regret", "tails"]
 
+Band = Literal["interval", "std", "quantiles"]
 BoundsOf = Callable[[Result], Mapping[str, np.ndarray]]
-
-# Okabe and Ito's palette, with a dash pattern each.
-LINE_STYLES: list[dict[str, Any]] = [
-    {"color": "#0072B2", "linestyle": "-"},
-    {"color": "#D55E00", "linestyle": "--"},
-    {"color": "#009E73", "linestyle": "-."},
-    {"color": "#CC79A7", "linestyle": ":"},
-    {"color": "#E69F00", "linestyle": (0, (5, 1))},
-    {"color": "#56B4E9", "linestyle": (0, (3, 1, 1, 1))},
-]
-
-
-def literal(name: str) -> str:
-    """Return a name such that Matplotlib draws it as it is: not as a formula, and in the legend.
-
-    Dollars are escaped; a space of no width stands before an underscore, which would hide a line.
-    """
-    return ("\u200b" if name.startswith("_") else "") + name.replace("$", r"\$")
+# Thresholds at which a tail is drawn, and games that are compared with them at a time.
+_THRESHOLDS = 200
+_COMPARISONS = 2**23
 
 
 def _no_bounds(result: Result) -> Mapping[str, np.ndarray]:
@@ -54,44 +55,60 @@ def regret(
     results: Mapping[str, Result],
     *,
     axes: Any = None,
-    level: float = 0.95,
+    band: Band | None = "interval",
+    kind: Kind | None = None,
+    over: Over | None = None,
+    level: float | None = None,
+    yscale: Literal["linear", "log"] | None = None,
     unit: float = 1.0,
     bounds: Mapping[str, np.ndarray] | bool = False,
+    labels: Mapping[str, str] | None = None,
+    style: Mapping[str, Mapping[str, Any]] | None = None,
 ):
-    """Plot mean expected regret against the rounds, with its interval, a line for each strategy.
+    """Plot mean regret against the rounds, with a band, a line for each strategy.
 
-    Over several loss sequences the line is the mean over them all, and the interval that of the
-    family. Lines whose interval cannot be trusted are marked; see `Result.is_doubtful`.
+    The axis and the legend say what the band is and of what. Means whose interval cannot be
+    trusted are marked; see `Result.is_doubtful`. A long legend goes below the axes, and the figure
+    grows by it.
 
     Args:
       results: by name, as `simulate` returns them.
       axes: Matplotlib axes to draw on; new ones by default.
-      level: of the interval.
+      band: "interval" of the mean; "std", one standard deviation of single games to either side;
+        "quantiles" of single games; or None.
+      kind: of regret; by default the mean and its interval are of the expected regret, which has
+        less noise, and the spread of games is that of the realised.
+      over: the family, by default if there are several sequences; or given each "sequence", with a
+        line for each.
+      level: of the interval, 0.95 by default, or how many games lie between the quantiles, 0.9.
+      yscale: "linear", by default without bounds, or "log".
       unit: regret is divided by it.
       bounds: True draws the bounds known for these strategies (`theory.guarantees`), on a
         logarithmic scale; or the lines to draw, by label, each [C].
+      labels: the text for the legend by the strategy's name; formulas between dollars.
+      style: Matplotlib's properties of the line by the strategy's name.
 
     Returns:
       The axes; ``axes.figure.savefig(path)`` writes the picture.
 
     >>> import sfmab_jax as sf
     >>> result = sf.simulate(sf.strategies.uniform(), [[1.0, 0.0], [0.0, 0.5]], num_seeds=4)
-    >>> print(regret({"uniform": result}).get_ylabel())
-    regret (mean, 95% interval given this sequence)
+    >>> axes = regret({"uniform": result}, band="quantiles", style={"uniform": {"color": "red"}})
+    >>> print(axes.get_ylabel())
+    mean regret
+    5% to 95% of games given this sequence
     """
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        _, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    for number, (name, result) in enumerate(results.items()):
-        style = LINE_STYLES[number % len(LINE_STYLES)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
-            low, high = (side[0] / unit for side in result.interval(level))
-        doubtful = " (doubtful)" if result.is_doubtful()[0, -1] and np.isfinite(low[-1]) else ""
-        label = literal(name) + doubtful
-        axes.plot(result.rounds, result.mean()[0] / unit, label=label, **style)
-        axes.fill_between(result.rounds, low, high, color=style["color"], alpha=0.2, lw=0)
+    if band not in ("interval", "std", "quantiles", None):
+        raise ValueError(f"band is {band!r}; choose 'interval', 'std', 'quantiles' or None")
+    if yscale not in ("linear", "log", None):
+        raise ValueError(f"yscale is {yscale!r}; choose 'linear' or 'log'")
+    _check_names(results, labels=labels, style=style)
+    axes = _new_axes() if axes is None else axes
+    level = (0.9 if band == "quantiles" else 0.95) if level is None else level
+    curves = _draw_means(axes, results, band, kind, over, level, unit, style or {})
+    if yscale == "log" and not any((curve.mean > 0).any() for curve in curves):
+        raise ValueError("yscale is 'log', but no mean regret is positive; give 'linear'")
+    words = _name_curves(curves, labels or {})
     if bounds is True:
         _draw_bounds(results, axes, unit)
     for number, (name, line) in enumerate(bounds.items() if bounds and bounds is not True else ()):
@@ -99,20 +116,158 @@ def regret(
         grey = ("0.35", "0.6")[number % 2]
         axes.plot(rounds, line, label=name, color=grey, linestyle=(0, (1, 1)), lw=1)
     axes.set_xlabel("round")
-    axes.set_ylabel(f"regret (mean, {level:.0%} interval{_of_what(results)})")
+    axes.set_ylabel(f"mean {kind or ''} regret".replace("  ", " ") + _per(unit) + f"\n{words}")
     axes.set_xscale("log")
-    axes.legend(frameon=False)
+    if yscale is not None:
+        axes.set_yscale(yscale)
+        axes.autoscale(axis="y")
+    if yscale == "log":  # the lower edge of a band may come arbitrarily close to zero
+        largest = max(np.nanmax(curve.mean) for curve in curves)
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], 1e-4 * largest))
     axes.grid(alpha=0.3)
+    add_legend(axes, _title(words, curves))
     return axes
 
 
-def _of_what(results: Mapping[str, Result]) -> str:
-    """Return over what means are taken, for a label; nothing where results differ in it."""
-    numbers = {len(result.regret) for result in results.values()}
-    if len(numbers) != 1:
+class _Curve(NamedTuple):
+    """A strategy's curves [1 or K, C] as drawn: what was drawn, and of what."""
+
+    name: str
+    line: Any
+    mean: np.ndarray
+    band: str  # "" if none was drawn
+    about: str
+    doubtful: bool
+
+
+def _draw_means(
+    axes: Any,
+    results: Mapping[str, Result],
+    band: Band | None,
+    kind: Kind | None,
+    over: Over | None,
+    level: float,
+    unit: float,
+    style: Mapping[str, Mapping[str, Any]],
+) -> list[_Curve]:
+    """Draw the mean regret of each strategy with its band; a line for each sequence given it."""
+    curves = []
+    options: dict[str, Any] = {"over": over} | ({} if kind is None else {"kind": kind})
+    alpha = 0.2 if len(results) <= 6 else 0.1
+    for number, (name, result) in enumerate(results.items()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
+            mean = result.mean(**options) / unit
+            low, high = (edge / unit for edge in _band_edges(result, band, level, options))
+            doubtful = _several(result, over) and result.is_doubtful(**options)[:, -1].any()
+        for one, one_low, one_high in zip(mean, low, high):
+            line = _draw_line(axes, result.rounds, one, number, style.get(name, {}))
+            if np.isfinite(one_low).any():
+                shade(axes, result.rounds, one_low, one_high, line.get_color(), alpha)
+        what = _band_words(band, level)
+        if band is not None and not np.isfinite(low).any():
+            what = f"no {what}"
+        curves.append(_Curve(name, line, mean, what, about(result, over), bool(doubtful)))
+    return curves
+
+
+def _band_edges(
+    result: Result, band: Band | None, level: float, options: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the edges of a band, each [1 or K, C]; NaN if there is none."""
+    if band == "interval":
+        return result.interval(level, **options)
+    mean = result.mean(**options)
+    nothing = np.full_like(mean, np.nan)
+    if band == "std":
+        spread = result.std(**options)
+        return mean - spread, mean + spread
+    statistics.check_level(level)
+    games = len(statistics.games_of(result.expected_regret, options["over"]))
+    if band == "quantiles" and games > 1:
+        low, high = result.quantiles([(1 - level) / 2, (1 + level) / 2], **options)
+        return low, high
+    return nothing, nothing
+
+
+def _band_words(band: Band | None, level: float) -> str:
+    """Return what a band is, for a label."""
+    if band is None:
         return ""
-    (number,) = numbers
-    return " given this sequence" if number == 1 else f" over {number:,} sequences"
+    if band == "quantiles":
+        return f"{_percent((1 - level) / 2)} to {_percent((1 + level) / 2)} of games"
+    return "±1 standard deviation" if band == "std" else f"{_percent(level)} interval"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.4g}%"
+
+
+def about(result: Result, over: Over | None = None) -> str:
+    """Return over what a mean is taken, for a label."""
+    count = len(result.regret)
+    if statistics.check_over(over, count) == "family":
+        return f"over {count:,} sequences" if count > 1 else "over a single sequence"
+    return "given this sequence" if count == 1 else f"given each of {count:,} sequences"
+
+
+def _several(result: Result, over: Over | None) -> bool:
+    """Whether a mean has several units, so that it has an interval."""
+    sequences, seeds, _ = result.regret.shape
+    return (sequences if statistics.check_over(over, sequences) == "family" else seeds) > 1
+
+
+def _name_curves(curves: list[_Curve], labels: Mapping[str, str]) -> str:
+    """Label the lines; return the words for all of them, which labels repeat where they differ."""
+    words = list(dict.fromkeys(f"{curve.band} {curve.about}".strip() for curve in curves))
+    for curve in curves:
+        label = labels.get(curve.name, literal(curve.name))
+        if len(words) > 1:
+            label += f", {curve.band} {curve.about}".replace(",  ", ", ")
+        curve.line.set_label(label + (" (doubtful)" if curve.doubtful else ""))
+    return words[0] if len(words) == 1 else "bands: see the legend"
+
+
+def _title(words: str, curves: list[_Curve]) -> str:
+    """Return the title of a legend: what the bands are."""
+    if len({(curve.band, curve.about) for curve in curves}) > 1:
+        return ""
+    return words if not curves[0].band or curves[0].band.startswith("no ") else f"band: {words}"
+
+
+def _per(unit: float) -> str:
+    return "" if unit == 1 else f" / {unit:g}"
+
+
+def _draw_line(axes: Any, x: np.ndarray, y: np.ndarray, number: int, own: Mapping[str, Any]) -> Any:
+    """Draw a line in the style of its number, with the user's own properties, and return it."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    style = line_style(number) | normalize_kwargs(dict(own), Line2D)
+    if np.isfinite(y).sum() < 2:  # markers cannot be spaced along a line without length
+        style["markevery"] = None
+    return axes.plot(x, y, label="_", **style)[0]
+
+
+def _new_axes() -> Any:
+    """Return the axes of a new figure of the size that is set in Matplotlib."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def _check_names(results: Mapping[str, Result], **options: Mapping[str, Any] | None) -> None:
+    """Raise ValueError if there is nothing to plot, or an option names what is not among it."""
+    if not results:
+        raise ValueError("there are no results to plot; give one strategy at least, {name: result}")
+    for option, values in options.items():
+        for name in values or ():
+            if name not in results:
+                known = ", ".join(map(repr, results))
+                raise ValueError(
+                    f"{option} names {name!r}, which was not played; there are {known}"
+                )
 
 
 def _draw_bounds(results: Mapping[str, Result], axes: Any, unit: float) -> None:
@@ -140,6 +295,183 @@ def _draw_bounds(results: Mapping[str, Result], axes: Any, unit: float) -> None:
     axes.set_ylim(low, high * (high / low) ** 0.4)  # room for the legend
 
 
+def difference(
+    results: Mapping[str, Result],
+    one: str,
+    other: str,
+    *,
+    axes: Any = None,
+    kind: Kind = "expected",
+    over: Over | None = None,
+    level: float = 0.95,
+    unit: float = 1.0,
+    labels: Mapping[str, str] | None = None,
+):
+    """Plot how much more one strategy regrets than another, with the paired interval.
+
+    Both play the same losses with the same random numbers, so that much of the chance cancels; see
+    `Results.difference`. Where the band keeps clear of the zero line, one is better than the other.
+
+    Args:
+      results: by name, as `simulate` returns them.
+      one, other: names; the first less the second is drawn.
+      axes: Matplotlib axes to draw on; new ones by default.
+      kind, over, level: as in `Results.difference`.
+      unit: regret is divided by it.
+      labels: the text for the legend by the strategy's name; formulas between dollars.
+
+    Returns:
+      The axes.
+
+    >>> import sfmab_jax as sf
+    >>> rivals = {name: sf.strategies.STRATEGIES[name]() for name in ("uniform", "exp3_ix")}
+    >>> results = sf.simulate(rivals, [[1.0, 0.0], [0.0, 0.5]], num_seeds=4)
+    >>> print(difference(results, "uniform", "exp3_ix").get_ylabel())
+    difference of regret
+    95% interval given this sequence, paired
+    """
+    _check_names(results, labels=labels)
+    pairs = Results(results)
+    values = statistics.units_of(pairs.paired_samples(one, other, kind), over)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        interval = pairs.difference(one, other, level=level, kind=kind, over=over)
+        doubtful = len(values) > 1 and statistics.is_doubtful(values)[:, -1].any()
+    axes = _new_axes() if axes is None else axes
+    rounds = results[one].rounds
+    axes.axhline(0, color="0.4", lw=0.8)
+    for mean, low, high in zip(*(side / unit for side in interval)):
+        line = _draw_line(axes, rounds, mean, 0, {})
+        if np.isfinite(low).any():
+            shade(axes, rounds, low, high, line.get_color())
+    first, second = ((labels or {}).get(name, literal(name)) for name in (one, other))
+    line.set_label(f"{first} less {second}" + (" (doubtful)" if doubtful else ""))
+    what = _band_words("interval", level) if np.isfinite(interval.low).any() else "no interval"
+    words = f"{what} {about(results[one], over)}, paired"
+    axes.set_xscale("log")
+    axes.set_xlabel("round")
+    axes.set_ylabel(f"difference of regret{_per(unit)}\n{words}")
+    axes.grid(alpha=0.3)
+    add_legend(axes, f"band: {words}")
+    return axes
+
+
+def tails(
+    results: Mapping[str, Result],
+    *,
+    axes: Any = None,
+    kind: Kind = "realised",
+    over: Over | None = None,
+    level: float = 0.95,
+    unit: float = 1.0,
+    bounds: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+    style: Mapping[str, Mapping[str, Any]] | None = None,
+):
+    """Plot P(regret > x) of the final regret on logarithmic axes, a line for each strategy.
+
+    Bands are those of `Result.tail_probability`, where they can be trusted: not where too few
+    sequences with several games each have a regret as high.
+
+    Args:
+      results: by name, as `simulate` returns them.
+      axes: Matplotlib axes to draw on; new ones by default.
+      kind, over, level: as in `Result.tail_probability`.
+      unit: regret is divided by it.
+      bounds: with high probability, by label: a number is drawn as a vertical line, a pair (x, p)
+        of arrays as the curve of the probabilities p of regret above x.
+      labels, style: as in `regret`.
+
+    Returns:
+      The axes.
+
+    >>> import sfmab_jax as sf
+    >>> result = sf.simulate(sf.strategies.uniform(), [[1.0, 0.0], [0.0, 0.5]], num_seeds=40)
+    >>> print(tails({"uniform": result}, bounds={"bound with 95%": 1.5}).get_ylabel())
+    P(regret > x)
+    95% interval given this sequence
+    """
+    _check_names(results, labels=labels, style=style)
+    statistics.check_level(level)
+    final = {name: result.samples(kind)[..., -1] for name, result in results.items()}
+    positive = {name: np.sort(x[np.isfinite(x) & (x > 0)]) for name, x in final.items()}
+    if not any(len(values) for values in positive.values()):
+        raise ValueError("no game has a positive regret, which logarithmic axes could show")
+    # Not where a regret happens to be almost zero.
+    left = 0.9 * min(max(x[0], np.median(x) / 100) for x in positive.values() if len(x))
+    axes = _new_axes() if axes is None else axes
+    curves = []
+    for number, (name, samples) in enumerate(final.items()):
+        x = _thresholds(positive[name], left)
+        # The last step reaches the largest regret.
+        steps = np.append(x, max(left, *positive[name][-1:])) / unit
+        sides = _shares(samples, x, level, over)
+        share, low, high = (np.append(side, side[:, -1:], axis=1) for side in sides)
+        own = {"drawstyle": "steps-post", **(style or {}).get(name, {})}
+        for one, one_low, one_high in zip(share, low, high):
+            line = _draw_line(axes, steps, one, number, own)
+            axes.fill_between(
+                steps, one_low, one_high, color=line.get_color(), alpha=0.15, lw=0, step="post"
+            )
+        drawn = np.isfinite(low).any()
+        what = _band_words("interval", level) if drawn else f"no {_band_words('interval', level)}"
+        doubtful = _several(results[name], over) and not drawn
+        curves.append(_Curve(name, line, share, what, about(results[name], over), doubtful))
+    words = _name_curves(curves, labels or {})
+    for number, (label, bound) in enumerate((bounds or {}).items()):
+        grey = ("0.35", "0.6")[number % 2]
+        looks = {"label": label, "color": grey, "linestyle": (0, (1, 1)), "lw": 1}
+        if np.ndim(bound) == 0:
+            axes.axvline(float(bound) / unit, **looks)
+        else:
+            place, probability = (np.asarray(side, np.float64) for side in bound)
+            axes.plot(place / unit, probability, **looks)
+    axes.set(xscale="log", yscale="log")
+    games = max(samples.size for samples in final.values())
+    axes.set_ylim(0.3 / games, 1.5)
+    rounds = "/".join(dict.fromkeys(f"{result.rounds[-1]:,}" for result in results.values()))
+    axes.set_xlabel(f"regret x after {rounds} rounds{_per(unit)}")
+    axes.set_ylabel(f"P(regret > x)\n{words}")
+    axes.grid(alpha=0.3)
+    add_legend(axes, _title(words, curves))
+    return axes
+
+
+def _thresholds(positive: np.ndarray, left: float) -> np.ndarray:
+    """Return where a tail is measured: at ``left`` and at regrets that are ever rarer.
+
+    Args:
+      positive: regrets of games, sorted.
+      left: the least threshold.
+    """
+    beyond = positive[positive > left][::-1]
+    if len(beyond) < 2:
+        return np.array([left])
+    ranks = np.unique(np.geomspace(1, len(beyond) - 1, _THRESHOLDS).astype(int))
+    return np.append(left, beyond[ranks][::-1])
+
+
+def _shares(
+    samples: np.ndarray, x: np.ndarray, level: float, over: Over | None
+) -> tuple[np.ndarray, ...]:
+    """Return P(regret > x), low and high, each [1 or K, Q], from samples [K, S].
+
+    Where no game is beyond, all are NaN; the edges also where they cannot be trusted.
+    """
+    parts = []
+    for block in np.array_split(x, max(1, samples.size * len(x) // _COMPARISONS)):
+        values = statistics.units_of((samples[..., None] > block).astype(np.float64), over)
+        share, low, high = statistics.share_interval(values, level)
+        exact = ((values == 0) | (values == 1)).all() and len(values) > 1
+        unsure = np.full(share.shape, False) if exact else statistics.is_doubtful(values)
+        none = share <= 0
+        parts.append(
+            [np.where(none, np.nan, share)]
+            + [np.where(none | unsure, np.nan, edge) for edge in (low, high)]
+        )
+    return tuple(np.concatenate(side, axis=1) for side in zip(*parts))
+
+
 def grid(cells: Mapping[tuple[str, str], Mapping[str, Result]]):
     """Plot a panel of `regret` for each (loss family, scale): a row a family, a column a scale.
 
@@ -153,84 +485,36 @@ def grid(cells: Mapping[tuple[str, str], Mapping[str, Result]]):
     """
     from matplotlib.figure import Figure
 
+    for results in cells.values() or ({},):
+        _check_names(results)
     families = list(dict.fromkeys(family for family, _ in cells))
     scales = list(dict.fromkeys(scale for _, scale in cells))
     width = max(3.4 * len(scales) + 0.6, 5.5)
     figure = Figure(figsize=(width, 2.6 * len(families) + 0.9), layout="constrained")
     panels = figure.subplots(len(families), len(scales), sharex=True, sharey="row", squeeze=False)
+    bands: dict[str, list[str]] = {}
     for (family, scale), results in cells.items():
         axes = panels[families.index(family)][scales.index(scale)]
-        regret(results, axes=axes, unit=float(scale))
+        curves = _draw_means(axes, results, "interval", None, None, 0.95, float(scale), {})
+        for curve in curves:
+            curve.line.set_label(literal(curve.name))
+            if curve.doubtful:
+                last = results[curve.name].rounds[-1]
+                mark_doubtful(axes, [last], curve.mean[:, -1], curve.line.get_color())
+        bands.setdefault(f"{curves[0].band} {curves[0].about}", []).append(family)
+        axes.set_xscale("log")
+        axes.set_xlabel("round")
+        axes.grid(alpha=0.3)
         axes.set_title(literal(f"{family}, losses times {scale}"), fontsize=10)
-        axes.get_legend().remove()
         axes.label_outer()
     for row in panels:
         row[0].set_ylabel("regret / scale")
     result = next(iter(next(iter(cells.values())).values()))
-    figure.supxlabel(
-        f"{result.norms.num_arms} arms; means over {result.regret.shape[1]:,} games, bands: their "
-        "95% intervals",
-        fontsize=9,
-    )
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    # As many columns as fit: a letter is about 0.08 inches wide.
-    columns = max(1, int(width / (0.08 * max(map(len, labels)) + 0.7)))
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
-    return figure
-
-
-def losses(sequence: LossSequence, *, num_rounds: int, seed: int = 0, num_columns: int = 300):
-    """Plot a loss sequence: its losses over time, and what each arm costs in total.
-
-    Above is a map of the losses, averaged over the rounds of a column; below are the totals of
-    the arms that lead at some time, six at most, less that of uniform play.
-
-    Returns:
-      The Matplotlib figure.
-    """
-    from matplotlib.colors import Normalize, SymLogNorm
-    from matplotlib.figure import Figure
-
-    columns = min(num_columns, num_rounds)
-    sums, count = np.zeros((columns, sequence.num_arms)), 0
-    sizes = np.bincount(np.arange(num_rounds) * columns // num_rounds, minlength=columns)
-    for rows in loss_chunks(sequence, num_rounds, seed=seed):
-        places = np.arange(count, count + len(rows)) * columns // num_rounds
-        np.add.at(sums, places, rows)
-        count += len(rows)
-    averages = sums / sizes[:, None]
-    rounds = np.cumsum(sizes)
-    relative = np.cumsum(sums - sums.mean(axis=1, keepdims=True), axis=0)
-
-    figure = Figure(figsize=(6.4, 5.6), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
-    largest = np.abs(averages).max() or 1.0
-    typical = np.median(np.abs(averages)[averages != 0]) if averages.any() else 1.0
-    lowest = 0.0 if averages.min() >= 0 else -largest
-    norm, ticks = Normalize(lowest, largest), None
-    if largest > 100 * typical:  # logarithmic only where the sizes ask for it
-        norm = SymLogNorm(typical, vmin=lowest, vmax=largest)
-        powers = 10.0 ** np.arange(np.ceil(np.log10(typical)) + 1, np.log10(largest))
-        ticks = np.concatenate([-powers[::-1] if lowest else [], [0], powers])
-    picture = above.imshow(
-        averages.T,
-        aspect="auto",
-        interpolation="nearest",
-        cmap="RdBu_r" if lowest else "Reds",
-        norm=norm,
-        extent=(0.5, num_rounds + 0.5, sequence.num_arms - 0.5, -0.5),
-    )
-    label = "loss" if columns == num_rounds else f"loss, mean of {num_rounds / columns:.3g} rounds"
-    figure.colorbar(picture, ax=above, label=label, ticks=ticks, pad=0.01)
-    above.set_ylabel("arm")
-    above.yaxis.get_major_locator().set_params(integer=True)
-    above.set_title(literal(f"{sequence.name}, {sequence.num_arms} arms"))
-    # The arms that lead at some time, as many as there are line styles.
-    leading = np.argsort(relative.min(axis=0), kind="stable")[: len(LINE_STYLES)]
-    for arm, style in zip(sorted(leading), LINE_STYLES, strict=False):
-        below.plot(rounds, relative[:, arm], label=f"arm {arm}", lw=1.2, **style)
-    below.axhline(0, color="0.5", lw=0.5)
-    below.set_xlabel("round")
-    below.set_ylabel("total loss less the arms' mean")
-    figure.legend(loc="outside lower center", ncols=len(LINE_STYLES), fontsize=8, frameon=False)
+    words = [
+        band if len(bands) == 1 else f"{band} ({', '.join(dict.fromkeys(some))})"
+        for band, some in bands.items()
+    ]
+    text = f"{result.norms.num_arms} arms; means and bands: {'; '.join(words)}"
+    figure.supxlabel(literal(textwrap.fill(text, int(width / 0.075))), fontsize=9)
+    add_shared_legend(figure, panels.ravel())
     return figure
