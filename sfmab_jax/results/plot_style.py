@@ -1,6 +1,8 @@
 """How plots look: lines that differ without colour, legends that leave room, sizes for print."""
 
 import math
+import re
+import textwrap
 from typing import Any
 
 __all__ = [
@@ -12,6 +14,7 @@ __all__ = [
     "mark_doubtful",
     "paper",
     "shade",
+    "wrapped",
 ]
 
 # Colours for colour-blind readers, Okabe and Ito's and darker ones, light and dark by turns, with a
@@ -34,6 +37,11 @@ _MARKERS = "os^DvPX*<>"
 _DOUBTFUL = "doubtful: few games or heavy tails"
 # A legend inside the axes takes this part of their height at most.
 _MOST_OF_AXES = 0.4
+# Text of longer ones, in points, at most.
+_LONG_LEGEND_SIZE = 8.0
+_LEGEND: dict[str, Any] = {"framealpha": 0.7, "edgecolor": "none", "handlelength": 3}
+# The width of a letter, in sizes of its font, about.
+_LETTER = 0.55
 # In print, a figure over one or two columns of text: its width and height in inches.
 _PAPER_SIZES = {1: (3.25, 2.4), 2: (6.75, 2.9)}
 
@@ -44,12 +52,14 @@ def line_style(number: int) -> dict[str, Any]:
     The first ten differ in each of them; after twelve the colours come again with other dashes and
     markers, and the first sixty styles are all different.
     """
+    import matplotlib
+
     colours, turn = len(LINE_STYLES), number // len(LINE_STYLES)
     style = {
         "color": LINE_STYLES[number % colours]["color"],
         "linestyle": LINE_STYLES[(number + 5 * turn) % colours]["linestyle"],
         "marker": _MARKERS[number % len(_MARKERS)],
-        "markersize": 4,
+        "markersize": matplotlib.rcParams["lines.markersize"] * 2 / 3,
         # Along the line, in parts of the diagonal of the axes; not at the same places as others.
         "markevery": (0.03 * (number % 4), 0.12),
     }
@@ -73,6 +83,14 @@ def shade(axes: Any, x: Any, low: Any, high: Any, color: str, alpha: float = 0.2
         axes.fill_between(x, low, high, color=color, alpha=alpha, lw=0)
 
 
+def wrapped(text: str, width: float, size: float) -> str:
+    """Break a text of so many points into lines of so many inches, first where it says of what."""
+    letters = max(20, int(width * 72 / (_LETTER * size)))
+    if any(len(line) > letters for line in text.split("\n")):
+        text = re.sub(" (?=over |given )", "\n", text)
+    return "\n".join(textwrap.fill(line, letters) for line in text.split("\n"))
+
+
 def mark_doubtful(axes: Any, x: Any, y: Any, color: str) -> None:
     """Put a question mark beside points whose mean is doubtful; the legend says what it means."""
     from matplotlib.transforms import offset_copy
@@ -89,27 +107,32 @@ def add_legend(axes: Any, title: str = "") -> None:
     labels = axes.get_legend_handles_labels()[1]
     figure = _root(axes.figure)
     width, height = figure.get_size_inches()
-    place = axes.get_position()
-    options = {"title": title, "title_fontsize": _font_size(), "frameon": False, "handlelength": 3}
-    if (len(labels) + 1) * _line_height() <= _MOST_OF_AXES * place.height * height:
-        axes.legend(**options)
+    place, size = axes.get_position(), _font_size()
+    title = wrapped(title, 0.85 * place.width * width, size)
+    rows = len(labels) + 1 + title.count("\n")
+    if rows * _line_height(size) <= _MOST_OF_AXES * place.height * height:
+        axes.legend(title=title, title_fontsize=size, **_LEGEND)
         return
     from matplotlib.transforms import ScaledTranslation
 
     if figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")
-    columns = _fitting_columns(labels, place.width * width)
+    small = min(size, _LONG_LEGEND_SIZE)
+    columns = _fitting_columns(labels, place.width * width, small)
     # Below the ticks' labels and the label of the axis.
-    below = ScaledTranslation(0, -3.4 * _line_height() / 1.5, figure.dpi_scale_trans)
+    below = ScaledTranslation(0, -3.4 * size / 72, figure.dpi_scale_trans)
     axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, 0),
         bbox_transform=axes.transAxes + below,
         ncols=columns,
-        **options,
+        fontsize=small,
+        title=title,
+        title_fontsize=small,
+        **_LEGEND,
     )
-    rows = math.ceil(len(labels) / columns) + 1
-    figure.set_size_inches(width, height + (rows + 1) * _line_height())
+    rows += math.ceil(len(labels) / columns) - len(labels)
+    figure.set_size_inches(width, height + (rows + 1) * _line_height(small))
 
 
 def add_shared_legend(figure: Any, panels: Any, last: tuple[str, ...] = ()) -> None:
@@ -125,17 +148,11 @@ def add_shared_legend(figure: Any, panels: Any, last: tuple[str, ...] = ()) -> N
         lines |= {k: h for h, k in zip(*axes.get_legend_handles_labels()) if k not in lines}
     lines = dict(sorted(lines.items(), key=lambda item: item[0].startswith((*last, _DOUBTFUL))))
     width, height = figure.get_size_inches()
-    columns = _fitting_columns(list(lines), width)
-    figure.legend(
-        lines.values(),
-        lines,
-        loc="outside upper center",
-        ncols=columns,
-        frameon=False,
-        handlelength=3,
-    )
+    size = _font_size()
+    columns = _fitting_columns(list(lines), width, size)
+    figure.legend(lines.values(), lines, loc="outside upper center", ncols=columns, **_LEGEND)
     rows = math.ceil(len(lines) / columns)
-    figure.set_size_inches(width, height + (rows - 1) * _line_height())
+    figure.set_size_inches(width, height + (rows - 1) * _line_height(size))
 
 
 def paper(column: int = 1) -> Any:
@@ -170,7 +187,7 @@ def paper(column: int = 1) -> Any:
             "legend.fontsize": 7,
             "axes.linewidth": 0.6,
             "lines.linewidth": 1.1,
-            "lines.markersize": 3,
+            "lines.markersize": 4.2,
             "grid.linewidth": 0.5,
             "savefig.format": "pdf",
             "savefig.dpi": 300,
@@ -195,16 +212,15 @@ def _font_size() -> float:
     return FontProperties(size=matplotlib.rcParams["legend.fontsize"]).get_size_in_points()
 
 
-def _line_height() -> float:
-    """Return the height of a row of a legend in inches."""
-    return 1.5 * _font_size() / 72
+def _line_height(size: float) -> float:
+    """Return the height in inches of a row of a legend whose text has so many points."""
+    return 1.5 * size / 72
 
 
-def _fitting_columns(labels: list[str], width: float) -> int:
-    """Return how many columns of a legend fit into so many inches.
+def _fitting_columns(labels: list[str], width: float, size: float) -> int:
+    """Return how many columns of a legend fit into so many inches, with text of so many points.
 
-    A letter is about 0.58 of the font's size wide; the line before it and the gaps take 6 times
-    that size.
+    The line before a text and the gaps take about 6 times the size of the text.
     """
-    widest = (0.58 * max(map(len, labels), default=0) + 6) * _font_size() / 72
+    widest = (_LETTER * max(map(len, labels), default=0) + 6) * size / 72
     return max(1, min(len(labels), int(width / widest)))

@@ -3,7 +3,6 @@
 Lines differ without colour, too; labels say what a band is, and which means are doubtful.
 """
 
-import textwrap
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
@@ -21,6 +20,7 @@ from sfmab_jax.results.plot_style import (
     mark_doubtful,
     paper,
     shade,
+    wrapped,
 )
 from sfmab_jax.results.result import Kind, Result, Results
 from sfmab_jax.results.statistics import Over
@@ -106,7 +106,8 @@ def regret(
     axes = _new_axes() if axes is None else axes
     level = (0.9 if band == "quantiles" else 0.95) if level is None else level
     curves = _draw_means(axes, results, band, kind, over, level, unit, style or {})
-    if yscale == "log" and not any((curve.mean > 0).any() for curve in curves):
+    largest = max(np.max(c.mean, initial=0, where=np.isfinite(c.mean)) for c in curves)
+    if yscale == "log" and largest <= 0:
         raise ValueError("yscale is 'log', but no mean regret is positive; give 'linear'")
     words = _name_curves(curves, labels or {})
     if bounds is True:
@@ -116,16 +117,15 @@ def regret(
         grey = ("0.35", "0.6")[number % 2]
         axes.plot(rounds, line, label=name, color=grey, linestyle=(0, (1, 1)), lw=1)
     axes.set_xlabel("round")
-    axes.set_ylabel(f"mean {kind or ''} regret".replace("  ", " ") + _per(unit) + f"\n{words}")
+    _label_y(axes, f"mean {kind or ''} regret".replace("  ", " ") + _per(unit) + f"\n{words}")
     axes.set_xscale("log")
     if yscale is not None:
         axes.set_yscale(yscale)
         axes.autoscale(axis="y")
     if yscale == "log":  # the lower edge of a band may come arbitrarily close to zero
-        largest = max(np.nanmax(curve.mean) for curve in curves)
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 1e-4 * largest))
     axes.grid(alpha=0.3)
-    add_legend(axes, _title(words, curves))
+    add_legend(axes, _title(words))
     return axes
 
 
@@ -153,7 +153,7 @@ def _draw_means(
     """Draw the mean regret of each strategy with its band; a line for each sequence given it."""
     curves = []
     options: dict[str, Any] = {"over": over} | ({} if kind is None else {"kind": kind})
-    alpha = 0.2 if len(results) <= 6 else 0.1
+    alpha = 0.2 * min(1.0, 6 / len(results))  # one upon the other they darken
     for number, (name, result) in enumerate(results.items()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
@@ -218,21 +218,27 @@ def _several(result: Result, over: Over | None) -> bool:
 
 
 def _name_curves(curves: list[_Curve], labels: Mapping[str, str]) -> str:
-    """Label the lines; return the words for all of them, which labels repeat where they differ."""
-    words = list(dict.fromkeys(f"{curve.band} {curve.about}".strip() for curve in curves))
-    for curve in curves:
+    """Label the lines; return the words for all bands, or where they differ, where to find them."""
+    words = [f"{curve.band} {curve.about}".strip() for curve in curves]
+    bands = [text for text in words if not text.startswith("no ")] or words
+    common = bands[0] if len(set(bands)) == 1 else "bands: see the legend"
+    for curve, text in zip(curves, words):
         label = labels.get(curve.name, literal(curve.name))
-        if len(words) > 1:
-            label += f", {curve.band} {curve.about}".replace(",  ", ", ")
+        label += "" if text == common else f", {text}"
         curve.line.set_label(label + (" (doubtful)" if curve.doubtful else ""))
-    return words[0] if len(words) == 1 else "bands: see the legend"
+    return common
 
 
-def _title(words: str, curves: list[_Curve]) -> str:
-    """Return the title of a legend: what the bands are."""
-    if len({(curve.band, curve.about) for curve in curves}) > 1:
-        return ""
-    return words if not curves[0].band or curves[0].band.startswith("no ") else f"band: {words}"
+def _title(words: str) -> str:
+    """Return the title of a legend, from the words for all bands."""
+    return words if words.startswith(("no ", "over ", "given ", "bands:")) else f"band: {words}"
+
+
+def _label_y(axes: Any, text: str) -> None:
+    """Label the axis, in lines as long as it is."""
+    label = axes.set_ylabel(text)
+    height = 1.1 * axes.get_position().height * axes.figure.get_figheight()
+    label.set_text(wrapped(text, height, label.get_fontsize()))
 
 
 def _per(unit: float) -> str:
@@ -328,7 +334,7 @@ def difference(
     >>> results = sf.simulate(rivals, [[1.0, 0.0], [0.0, 0.5]], num_seeds=4)
     >>> print(difference(results, "uniform", "exp3_ix").get_ylabel())
     difference of regret
-    95% interval given this sequence, paired
+    paired 95% interval given this sequence
     """
     _check_names(results, labels=labels)
     pairs = Results(results)
@@ -346,13 +352,14 @@ def difference(
             shade(axes, rounds, low, high, line.get_color())
     first, second = ((labels or {}).get(name, literal(name)) for name in (one, other))
     line.set_label(f"{first} less {second}" + (" (doubtful)" if doubtful else ""))
-    what = _band_words("interval", level) if np.isfinite(interval.low).any() else "no interval"
-    words = f"{what} {about(results[one], over)}, paired"
+    what = f"paired {_band_words('interval', level)}"
+    what = what if np.isfinite(interval.low).any() else f"no {what}"
+    words = f"{what} {about(results[one], over)}"
     axes.set_xscale("log")
     axes.set_xlabel("round")
-    axes.set_ylabel(f"difference of regret{_per(unit)}\n{words}")
+    _label_y(axes, f"difference of regret{_per(unit)}\n{words}")
     axes.grid(alpha=0.3)
-    add_legend(axes, f"band: {words}")
+    add_legend(axes, _title(words))
     return axes
 
 
@@ -404,7 +411,7 @@ def tails(
     for number, (name, samples) in enumerate(final.items()):
         x = _thresholds(positive[name], left)
         # The last step reaches the largest regret.
-        steps = np.append(x, max(left, *positive[name][-1:])) / unit
+        steps = np.append(x, max([left, *positive[name][-1:]])) / unit
         sides = _shares(samples, x, level, over)
         share, low, high = (np.append(side, side[:, -1:], axis=1) for side in sides)
         own = {"drawstyle": "steps-post", **(style or {}).get(name, {})}
@@ -431,9 +438,9 @@ def tails(
     axes.set_ylim(0.3 / games, 1.5)
     rounds = "/".join(dict.fromkeys(f"{result.rounds[-1]:,}" for result in results.values()))
     axes.set_xlabel(f"regret x after {rounds} rounds{_per(unit)}")
-    axes.set_ylabel(f"P(regret > x)\n{words}")
+    _label_y(axes, f"P(regret > x)\n{words}")
     axes.grid(alpha=0.3)
-    add_legend(axes, _title(words, curves))
+    add_legend(axes, _title(words))
     return axes
 
 
@@ -515,6 +522,6 @@ def grid(cells: Mapping[tuple[str, str], Mapping[str, Result]]):
         for band, some in bands.items()
     ]
     text = f"{result.norms.num_arms} arms; means and bands: {'; '.join(words)}"
-    figure.supxlabel(literal(textwrap.fill(text, int(width / 0.075))), fontsize=9)
+    figure.supxlabel(literal(wrapped(text, width, 9)), fontsize=9)
     add_shared_legend(figure, panels.ravel())
     return figure
