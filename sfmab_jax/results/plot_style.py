@@ -24,7 +24,7 @@ LINE_STYLES: list[dict[str, Any]] = [
     {"color": "#E69F00", "linestyle": (0, (5, 2))},
     {"color": "#882255", "linestyle": (0, (6, 1.5, 1.2, 1.5))},
     {"color": "#56B4E9", "linestyle": (0, (2, 1.2))},
-    {"color": "#117733", "linestyle": (0, (10, 2))},
+    {"color": "#117733", "linestyle": (0, (8, 3.5))},
     {"color": "#CC79A7", "linestyle": (0, (4, 1.2, 1.2, 1.2, 1.2, 1.2))},
     {"color": "#000000", "linestyle": (0, (4, 4))},
     {"color": "#009E73", "linestyle": (0, (10, 2, 3, 2))},
@@ -57,7 +57,7 @@ def line_style(number: int) -> dict[str, Any]:
     colours, turn = len(LINE_STYLES), number // len(LINE_STYLES)
     style = {
         "color": LINE_STYLES[number % colours]["color"],
-        "linestyle": LINE_STYLES[(number + 5 * turn) % colours]["linestyle"],
+        "linestyle": LINE_STYLES[(number + 7 * turn) % colours]["linestyle"],
         "marker": _MARKERS[number % len(_MARKERS)],
         "markersize": matplotlib.rcParams["lines.markersize"] * 2 / 3,
         # Along the line, in parts of the diagonal of the axes; not at the same places as others.
@@ -75,12 +75,15 @@ def literal(name: str) -> str:
     return ("\u200b" if name.startswith("_") else "") + name.replace("$", r"\$")
 
 
-def shade(axes: Any, x: Any, low: Any, high: Any, color: str, alpha: float = 0.2) -> None:
+def shade(
+    axes: Any, x: Any, low: Any, high: Any, color: str, alpha: float = 0.2, steps: bool = False
+) -> None:
     """Shade the band between two curves [C]; a bar if they have a single point."""
     if len(x) == 1:
         axes.vlines(x, low, high, color=color, alpha=min(1.0, 2 * alpha), lw=3)
     else:
-        axes.fill_between(x, low, high, color=color, alpha=alpha, lw=0)
+        step = "post" if steps else None
+        axes.fill_between(x, low, high, color=color, alpha=alpha, lw=0, step=step)
 
 
 def wrapped(text: str, width: float, size: float) -> str:
@@ -120,7 +123,7 @@ def add_legend(axes: Any, title: str = "") -> None:
     small = min(size, _LONG_LEGEND_SIZE)
     columns = _fitting_columns(labels, place.width * width, small)
     # Below the ticks' labels and the label of the axis.
-    below = ScaledTranslation(0, -3.4 * size / 72, figure.dpi_scale_trans)
+    below = ScaledTranslation(0, -(10 + 2.6 * size) / 72, figure.dpi_scale_trans)
     axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, 0),

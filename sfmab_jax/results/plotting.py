@@ -5,21 +5,34 @@ Lines differ without colour, too; labels say what a band is, and which means are
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from sfmab_jax.results import statistics
+from sfmab_jax.results.curves import (
+    Band,
+    Curve,
+    about,
+    band_words,
+    check_names,
+    draw_curves,
+    has_several_units,
+    label_y,
+    legend_title,
+    mean_curves,
+    name_lines,
+    new_axes,
+    per,
+)
 from sfmab_jax.results.loss_picture import losses
 from sfmab_jax.results.plot_style import (
     LINE_STYLES,
     add_legend,
     add_shared_legend,
-    line_style,
     literal,
     mark_doubtful,
     paper,
-    shade,
     wrapped,
 )
 from sfmab_jax.results.result import Kind, Result, Results
@@ -27,7 +40,6 @@ from sfmab_jax.results.statistics import Over
 
 __all__ = ["LINE_STYLES", "difference", "grid", "literal", "losses", "paper", "regret", "tails"]
 
-Band = Literal["interval", "std", "quantiles"]
 BoundsOf = Callable[[Result], Mapping[str, np.ndarray]]
 # Thresholds at which a tail is drawn, and games that are compared with them at a time.
 _THRESHOLDS = 200
@@ -102,14 +114,14 @@ def regret(
         raise ValueError(f"band is {band!r}; choose 'interval', 'std', 'quantiles' or None")
     if yscale not in ("linear", "log", None):
         raise ValueError(f"yscale is {yscale!r}; choose 'linear' or 'log'")
-    _check_names(results, labels=labels, style=style)
-    axes = _new_axes() if axes is None else axes
+    check_names(results, labels=labels, style=style)
     level = (0.9 if band == "quantiles" else 0.95) if level is None else level
-    curves = _draw_means(axes, results, band, kind, over, level, unit, style or {})
-    largest = max(np.max(c.mean, initial=0, where=np.isfinite(c.mean)) for c in curves)
+    curves = mean_curves(results, band, kind, over, level, unit)
+    largest = max(np.max(c.y, initial=0, where=np.isfinite(c.y)) for c in curves)
     if yscale == "log" and largest <= 0:
         raise ValueError("yscale is 'log', but no mean regret is positive; give 'linear'")
-    words = _name_curves(curves, labels or {})
+    axes = new_axes() if axes is None else axes
+    words = name_lines(draw_curves(axes, curves, style), curves, labels)
     if bounds is True:
         _draw_bounds(results, axes, unit)
     for number, (name, line) in enumerate(bounds.items() if bounds and bounds is not True else ()):
@@ -117,7 +129,7 @@ def regret(
         grey = ("0.35", "0.6")[number % 2]
         axes.plot(rounds, line, label=name, color=grey, linestyle=(0, (1, 1)), lw=1)
     axes.set_xlabel("round")
-    _label_y(axes, f"mean {kind or ''} regret".replace("  ", " ") + _per(unit) + f"\n{words}")
+    label_y(axes, f"mean {kind or ''} regret".replace("  ", " ") + per(unit) + f"\n{words}")
     axes.set_xscale("log")
     if yscale is not None:
         axes.set_yscale(yscale)
@@ -125,155 +137,8 @@ def regret(
     if yscale == "log":  # the lower edge of a band may come arbitrarily close to zero
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 1e-4 * largest))
     axes.grid(alpha=0.3)
-    add_legend(axes, _title(words))
+    add_legend(axes, legend_title(words))
     return axes
-
-
-class _Curve(NamedTuple):
-    """A strategy's curves [1 or K, C] as drawn: what was drawn, and of what."""
-
-    name: str
-    line: Any
-    mean: np.ndarray
-    band: str  # "" if none was drawn
-    about: str
-    doubtful: bool
-
-
-def _draw_means(
-    axes: Any,
-    results: Mapping[str, Result],
-    band: Band | None,
-    kind: Kind | None,
-    over: Over | None,
-    level: float,
-    unit: float,
-    style: Mapping[str, Mapping[str, Any]],
-) -> list[_Curve]:
-    """Draw the mean regret of each strategy with its band; a line for each sequence given it."""
-    curves = []
-    options: dict[str, Any] = {"over": over} | ({} if kind is None else {"kind": kind})
-    alpha = 0.2 * min(1.0, 6 / len(results))  # one upon the other they darken
-    for number, (name, result) in enumerate(results.items()):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
-            mean = result.mean(**options) / unit
-            low, high = (edge / unit for edge in _band_edges(result, band, level, options))
-            doubtful = _several(result, over) and result.is_doubtful(**options)[:, -1].any()
-        for one, one_low, one_high in zip(mean, low, high):
-            line = _draw_line(axes, result.rounds, one, number, style.get(name, {}))
-            if np.isfinite(one_low).any():
-                shade(axes, result.rounds, one_low, one_high, line.get_color(), alpha)
-        what = _band_words(band, level)
-        if band is not None and not np.isfinite(low).any():
-            what = f"no {what}"
-        curves.append(_Curve(name, line, mean, what, about(result, over), bool(doubtful)))
-    return curves
-
-
-def _band_edges(
-    result: Result, band: Band | None, level: float, options: dict[str, Any]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the edges of a band, each [1 or K, C]; NaN if there is none."""
-    if band == "interval":
-        return result.interval(level, **options)
-    mean = result.mean(**options)
-    nothing = np.full_like(mean, np.nan)
-    if band == "std":
-        spread = result.std(**options)
-        return mean - spread, mean + spread
-    statistics.check_level(level)
-    games = len(statistics.games_of(result.expected_regret, options["over"]))
-    if band == "quantiles" and games > 1:
-        low, high = result.quantiles([(1 - level) / 2, (1 + level) / 2], **options)
-        return low, high
-    return nothing, nothing
-
-
-def _band_words(band: Band | None, level: float) -> str:
-    """Return what a band is, for a label."""
-    if band is None:
-        return ""
-    if band == "quantiles":
-        return f"{_percent((1 - level) / 2)} to {_percent((1 + level) / 2)} of games"
-    return "±1 standard deviation" if band == "std" else f"{_percent(level)} interval"
-
-
-def _percent(part: float) -> str:
-    return f"{100 * part:.4g}%"
-
-
-def about(result: Result, over: Over | None = None) -> str:
-    """Return over what a mean is taken, for a label."""
-    count = len(result.regret)
-    if statistics.check_over(over, count) == "family":
-        return f"over {count:,} sequences" if count > 1 else "over a single sequence"
-    return "given this sequence" if count == 1 else f"given each of {count:,} sequences"
-
-
-def _several(result: Result, over: Over | None) -> bool:
-    """Whether a mean has several units, so that it has an interval."""
-    sequences, seeds, _ = result.regret.shape
-    return (sequences if statistics.check_over(over, sequences) == "family" else seeds) > 1
-
-
-def _name_curves(curves: list[_Curve], labels: Mapping[str, str]) -> str:
-    """Label the lines; return the words for all bands, or where they differ, where to find them."""
-    words = [f"{curve.band} {curve.about}".strip() for curve in curves]
-    bands = [text for text in words if not text.startswith("no ")] or words
-    common = bands[0] if len(set(bands)) == 1 else "bands: see the legend"
-    for curve, text in zip(curves, words):
-        label = labels.get(curve.name, literal(curve.name))
-        label += "" if text == common else f", {text}"
-        curve.line.set_label(label + (" (doubtful)" if curve.doubtful else ""))
-    return common
-
-
-def _title(words: str) -> str:
-    """Return the title of a legend, from the words for all bands."""
-    return words if words.startswith(("no ", "over ", "given ", "bands:")) else f"band: {words}"
-
-
-def _label_y(axes: Any, text: str) -> None:
-    """Label the axis, in lines as long as it is."""
-    label = axes.set_ylabel(text)
-    height = 1.1 * axes.get_position().height * axes.figure.get_figheight()
-    label.set_text(wrapped(text, height, label.get_fontsize()))
-
-
-def _per(unit: float) -> str:
-    return "" if unit == 1 else f" / {unit:g}"
-
-
-def _draw_line(axes: Any, x: np.ndarray, y: np.ndarray, number: int, own: Mapping[str, Any]) -> Any:
-    """Draw a line in the style of its number, with the user's own properties, and return it."""
-    from matplotlib.cbook import normalize_kwargs
-    from matplotlib.lines import Line2D
-
-    style = line_style(number) | normalize_kwargs(dict(own), Line2D)
-    if np.isfinite(y).sum() < 2:  # markers cannot be spaced along a line without length
-        style["markevery"] = None
-    return axes.plot(x, y, label="_", **style)[0]
-
-
-def _new_axes() -> Any:
-    """Return the axes of a new figure of the size that is set in Matplotlib."""
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(layout="constrained")[1]
-
-
-def _check_names(results: Mapping[str, Result], **options: Mapping[str, Any] | None) -> None:
-    """Raise ValueError if there is nothing to plot, or an option names what is not among it."""
-    if not results:
-        raise ValueError("there are no results to plot; give one strategy at least, {name: result}")
-    for option, values in options.items():
-        for name in values or ():
-            if name not in results:
-                known = ", ".join(map(repr, results))
-                raise ValueError(
-                    f"{option} names {name!r}, which was not played; there are {known}"
-                )
 
 
 def _draw_bounds(results: Mapping[str, Result], axes: Any, unit: float) -> None:
@@ -336,30 +201,26 @@ def difference(
     difference of regret
     paired 95% interval given this sequence
     """
-    _check_names(results, labels=labels)
+    check_names(results, labels=labels)
     pairs = Results(results)
     values = statistics.units_of(pairs.paired_samples(one, other, kind), over)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         interval = pairs.difference(one, other, level=level, kind=kind, over=over)
         doubtful = len(values) > 1 and statistics.is_doubtful(values)[:, -1].any()
-    axes = _new_axes() if axes is None else axes
-    rounds = results[one].rounds
-    axes.axhline(0, color="0.4", lw=0.8)
-    for mean, low, high in zip(*(side / unit for side in interval)):
-        line = _draw_line(axes, rounds, mean, 0, {})
-        if np.isfinite(low).any():
-            shade(axes, rounds, low, high, line.get_color())
+    mean, low, high = (side / unit for side in interval)
+    said = (f"paired {band_words('interval', level)}", about(results[one], over), bool(doubtful))
     first, second = ((labels or {}).get(name, literal(name)) for name in (one, other))
-    line.set_label(f"{first} less {second}" + (" (doubtful)" if doubtful else ""))
-    what = f"paired {_band_words('interval', level)}"
-    what = what if np.isfinite(interval.low).any() else f"no {what}"
-    words = f"{what} {about(results[one], over)}"
+    name = f"{first} less {second}"
+    curves = [Curve(name, results[one].rounds, mean, low, high, *said)]
+    axes = new_axes() if axes is None else axes
+    axes.axhline(0, color="0.4", lw=0.8)
+    words = name_lines(draw_curves(axes, curves), curves, {name: name})
     axes.set_xscale("log")
     axes.set_xlabel("round")
-    _label_y(axes, f"difference of regret{_per(unit)}\n{words}")
+    label_y(axes, f"difference of regret{per(unit)}\n{words}")
     axes.grid(alpha=0.3)
-    add_legend(axes, _title(words))
+    add_legend(axes, legend_title(words))
     return axes
 
 
@@ -398,7 +259,7 @@ def tails(
     P(regret > x)
     95% interval given this sequence
     """
-    _check_names(results, labels=labels, style=style)
+    check_names(results, labels=labels, style=style)
     statistics.check_level(level)
     final = {name: result.samples(kind)[..., -1] for name, result in results.items()}
     positive = {name: np.sort(x[np.isfinite(x) & (x > 0)]) for name, x in final.items()}
@@ -406,25 +267,18 @@ def tails(
         raise ValueError("no game has a positive regret, which logarithmic axes could show")
     # Not where a regret happens to be almost zero.
     left = 0.9 * min(max(x[0], np.median(x) / 100) for x in positive.values() if len(x))
-    axes = _new_axes() if axes is None else axes
     curves = []
-    for number, (name, samples) in enumerate(final.items()):
+    for name, samples in final.items():
         x = _thresholds(positive[name], left)
         # The last step reaches the largest regret.
         steps = np.append(x, max([left, *positive[name][-1:]])) / unit
         sides = _shares(samples, x, level, over)
         share, low, high = (np.append(side, side[:, -1:], axis=1) for side in sides)
-        own = {"drawstyle": "steps-post", **(style or {}).get(name, {})}
-        for one, one_low, one_high in zip(share, low, high):
-            line = _draw_line(axes, steps, one, number, own)
-            axes.fill_between(
-                steps, one_low, one_high, color=line.get_color(), alpha=0.15, lw=0, step="post"
-            )
-        drawn = np.isfinite(low).any()
-        what = _band_words("interval", level) if drawn else f"no {_band_words('interval', level)}"
-        doubtful = _several(results[name], over) and not drawn
-        curves.append(_Curve(name, line, share, what, about(results[name], over), doubtful))
-    words = _name_curves(curves, labels or {})
+        doubtful = has_several_units(results[name], over) and not np.isfinite(low).any()
+        said = (band_words("interval", level), about(results[name], over), doubtful)
+        curves.append(Curve(name, steps, share, low, high, *said))
+    axes = new_axes() if axes is None else axes
+    words = name_lines(draw_curves(axes, curves, style, steps=True), curves, labels)
     for number, (label, bound) in enumerate((bounds or {}).items()):
         grey = ("0.35", "0.6")[number % 2]
         looks = {"label": label, "color": grey, "linestyle": (0, (1, 1)), "lw": 1}
@@ -437,10 +291,10 @@ def tails(
     games = max(samples.size for samples in final.values())
     axes.set_ylim(0.3 / games, 1.5)
     rounds = "/".join(dict.fromkeys(f"{result.rounds[-1]:,}" for result in results.values()))
-    axes.set_xlabel(f"regret x after {rounds} rounds{_per(unit)}")
-    _label_y(axes, f"P(regret > x)\n{words}")
+    axes.set_xlabel(f"regret x after {rounds} rounds{per(unit)}")
+    label_y(axes, f"P(regret > x)\n{words}")
     axes.grid(alpha=0.3)
-    add_legend(axes, _title(words))
+    add_legend(axes, legend_title(words))
     return axes
 
 
@@ -493,7 +347,7 @@ def grid(cells: Mapping[tuple[str, str], Mapping[str, Result]]):
     from matplotlib.figure import Figure
 
     for results in cells.values() or ({},):
-        _check_names(results)
+        check_names(results)
     families = list(dict.fromkeys(family for family, _ in cells))
     scales = list(dict.fromkeys(scale for _, scale in cells))
     width = max(3.4 * len(scales) + 0.6, 5.5)
@@ -502,13 +356,12 @@ def grid(cells: Mapping[tuple[str, str], Mapping[str, Result]]):
     bands: dict[str, list[str]] = {}
     for (family, scale), results in cells.items():
         axes = panels[families.index(family)][scales.index(scale)]
-        curves = _draw_means(axes, results, "interval", None, None, 0.95, float(scale), {})
-        for curve in curves:
-            curve.line.set_label(literal(curve.name))
+        curves = mean_curves(results, unit=float(scale))
+        for line, curve in zip(draw_curves(axes, curves), curves):
+            line.set_label(literal(curve.name))
             if curve.doubtful:
-                last = results[curve.name].rounds[-1]
-                mark_doubtful(axes, [last], curve.mean[:, -1], curve.line.get_color())
-        bands.setdefault(f"{curves[0].band} {curves[0].about}", []).append(family)
+                mark_doubtful(axes, curve.x[-1:], curve.y[0, -1:], line.get_color())
+        bands.setdefault(curves[0].words, []).append(family)
         axes.set_xscale("log")
         axes.set_xlabel("round")
         axes.grid(alpha=0.3)

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sfmab_jax.results import statistics
+from sfmab_jax.results.curves import about
 from sfmab_jax.results.plot_style import add_shared_legend, line_style, literal, mark_doubtful
-from sfmab_jax.results.plotting import about
 from sfmab_jax.study.analysis import DifferenceRow, SummaryRow, count_wins, proven_bound
 from sfmab_jax.study.study import CellResult, Setting, Study
 
