@@ -18,6 +18,7 @@ FLOORS = (
     "engine",
     "results",
     "simulate",
+    "step_by_step sweep",
     "theory worst_case",
     "study",
     "cli",
@@ -35,7 +36,9 @@ ALLOWED = {
     ("strategies", "compose"),
     ("worst_case", "theory"),
 }
-ROOT = {"__init__.py", "py.typed", "base.py", "checks.py", "compose.py", "simulate.py"}
+ROOT = {"__init__.py", "py.typed"} | {
+    f"{name}.py" for name in "base checks compose simulate step_by_step sweep".split()
+}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
