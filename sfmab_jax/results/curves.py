@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from sfmab_jax.results import statistics
-from sfmab_jax.results.plot_style import line_style, literal, shade, wrapped
+from sfmab_jax.results.plot_style import inches, line_style, literal, shade, wrapped
 from sfmab_jax.results.result import Kind, Result
 from sfmab_jax.results.statistics import Over
 
@@ -181,8 +181,7 @@ def legend_title(words: str) -> str:
 def label_y(axes: Any, text: str) -> None:
     """Label the axis, in lines as long as it is."""
     label = axes.set_ylabel(text)
-    height = 1.1 * axes.get_position().height * axes.figure.get_figheight()
-    label.set_text(wrapped(text, height, label.get_fontsize()))
+    label.set_text(wrapped(text, 1.1 * inches(axes)[1], label.get_fontsize()))
 
 
 def per(unit: float) -> str:

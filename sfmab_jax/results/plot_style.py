@@ -9,6 +9,7 @@ __all__ = [
     "LINE_STYLES",
     "add_legend",
     "add_shared_legend",
+    "inches",
     "line_style",
     "literal",
     "mark_doubtful",
@@ -86,6 +87,12 @@ def shade(
         axes.fill_between(x, low, high, color=color, alpha=alpha, lw=0, step=step)
 
 
+def inches(axes: Any) -> tuple[float, float]:
+    """Return the width and the height of axes, as the last layout left them."""
+    width, height = axes.get_window_extent().size / _root(axes.figure).dpi
+    return width, height
+
+
 def wrapped(text: str, width: float, size: float) -> str:
     """Break a text of so many points into lines of so many inches, first where it says of what."""
     letters = max(20, int(width * 72 / (_LETTER * size)))
@@ -109,11 +116,11 @@ def add_legend(axes: Any, title: str = "") -> None:
     """Add a legend inside the axes, or below them if it is long; the figure then grows by it."""
     labels = axes.get_legend_handles_labels()[1]
     figure = _root(axes.figure)
-    width, height = figure.get_size_inches()
-    place, size = axes.get_position(), _font_size()
-    title = wrapped(title, 0.85 * place.width * width, size)
+    width, height = inches(axes)
+    size = _font_size()
+    title = wrapped(title, 0.85 * width, size)
     rows = len(labels) + 1 + title.count("\n")
-    if rows * _line_height(size) <= _MOST_OF_AXES * place.height * height:
+    if rows * _line_height(size) <= _MOST_OF_AXES * height:
         axes.legend(title=title, title_fontsize=size, **_LEGEND)
         return
     from matplotlib.transforms import ScaledTranslation
@@ -121,7 +128,7 @@ def add_legend(axes: Any, title: str = "") -> None:
     if figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")
     small = min(size, _LONG_LEGEND_SIZE)
-    columns = _fitting_columns(labels, place.width * width, small)
+    columns = _fitting_columns(labels, width, small)
     # Below the ticks' labels and the label of the axis.
     below = ScaledTranslation(0, -(10 + 2.6 * size) / 72, figure.dpi_scale_trans)
     axes.legend(
@@ -135,7 +142,8 @@ def add_legend(axes: Any, title: str = "") -> None:
         **_LEGEND,
     )
     rows += math.ceil(len(labels) / columns) - len(labels)
-    figure.set_size_inches(width, height + (rows + 1) * _line_height(small))
+    extra = (rows + 1) * _line_height(small)
+    figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + extra)
 
 
 def add_shared_legend(figure: Any, panels: Any, last: tuple[str, ...] = ()) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sfmab_jax.results.plotting import literal, regret
+from sfmab_jax.results.curves import draw_curves, label_y, legend_title, mean_curves, name_lines
+from sfmab_jax.results.plot_style import literal
 from sfmab_jax.worst_case.evaluation import WorstCase
 
 __all__ = ["worst_cases"]
@@ -59,9 +60,11 @@ def _draw_regret(axes, worst: WorstCase) -> None:
     labels = {
         name: literal(f"{name}: {result.mean()[0, -1]:.3g}") for name, result in results.items()
     }
-    regret(results, axes=axes, labels=labels)
-    axes.set(xscale="linear", xlabel="")
+    curves = mean_curves(results)
+    words = name_lines(draw_curves(axes, curves), curves, labels)
     axes.yaxis.label.set_size(8)
+    label_y(axes, f"mean regret\n{words}")
+    axes.grid(alpha=0.3)
     title = "no bound known" if worst.bound is None else f"bound at the end: {worst.bound:.4g}"
     axes.set_title(title, fontsize=9)
-    axes.legend(frameon=False, fontsize=8, loc="upper left")
+    axes.legend(title=legend_title(words), title_fontsize=7, frameon=False, fontsize=8)

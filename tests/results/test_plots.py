@@ -27,18 +27,14 @@ def without_warnings():
     plt.close("all")
 
 
-def played(num_strategies=2, shape=(40, 2), heavy=False):
+def played(num_strategies=2, shape=(100, 2), heavy=False):
     """Strategies with positive regret that grows, on K sequences with S seeds."""
     generator = np.random.default_rng(0)
-    law = generator.pareto if heavy else generator.gamma
+    level = generator.pareto(1.2, (*shape, 1)) if heavy else generator.uniform(1, 3, (*shape, 1))
     return sf.Results(
         {
-            f"strategy {number}": made(
-                law(1.2 if heavy else 4.0, size=(*shape, 1)) * ROUNDS ** (0.3 + 0.02 * number),
-                name=f"strategy {number}",
-                rounds=ROUNDS,
-            )
-            for number in range(num_strategies)
+            name: made(level * ROUNDS ** (0.3 + 0.02 * number), name=name, rounds=ROUNDS)
+            for number, name in enumerate(f"strategy {k}" for k in range(num_strategies))
         }
     )
 
@@ -91,7 +87,7 @@ def test_the_band_is_the_statistic_and_is_named(options, words, edges, shape):
 def test_no_band():
     axes = played().plot(band=None)
     assert not axes.collections
-    assert axes.get_ylabel() == "mean regret\nover 40 sequences"
+    assert axes.get_ylabel() == "mean regret\nover 100 sequences"
 
 
 def test_a_line_for_each_sequence_given_it():
@@ -107,11 +103,11 @@ def test_a_line_for_each_sequence_given_it():
 
 def test_bands_that_differ_are_named_in_the_legend():
     one, other, single = (
-        next(iter(played(1, shape).values())) for shape in ((50, 1), (1, 50), (1, 1))
+        next(iter(played(1, shape).values())) for shape in ((100, 1), (1, 100), (1, 1))
     )
     axes = sf.Results({"one": one, "other": other, "single": single}).plot()
     assert legend_of(axes) == [
-        "one, 95% interval over 50 sequences",
+        "one, 95% interval over 100 sequences",
         "other, 95% interval given this sequence",
         "single, no 95% interval given this sequence",
     ]
@@ -134,7 +130,7 @@ def test_doubtful_means_are_marked_wherever_there_are_bands():
     assert [markers.count("$?$") > 0 for markers in marks] == [False, True]
     assert figure.legends[0].get_texts()[-1].get_text().startswith("doubtful")
     words = figure.get_supxlabel().replace("\n", " ")
-    assert "95% interval over 40 sequences (some); 95% interval over 5 sequences (other)" in words
+    assert "95% interval over 100 sequences (some); 95% interval over 5 sequences (other)" in words
     (found,) = played(1, (1, 5)).values()
     worst = SimpleNamespace(
         table=np.ones((2, 3)), constraint="box", result=found, rival="one arm", rival_result=found,
@@ -382,7 +378,7 @@ def test_tails_over_few_sequences_have_no_band():
     axes = played(1, (5, 40)).plot_tails()
     assert legend_of(axes) == ["strategy 0 (doubtful)"]
     assert axes.get_ylabel() == "P(regret > x)\nno 95% interval over 5 sequences"
-    assert len(played(1, (50, 40)).plot_tails().collections) == 1
+    assert len(played(1, (100, 20)).plot_tails().collections) == 1
 
 
 def test_bounds_of_tails_are_lines_and_curves():
@@ -404,7 +400,7 @@ def test_difference_is_paired_and_beside_zero():
     np.testing.assert_allclose(
         edges_of(axes.collections[0]), np.concatenate([wanted.low, wanted.high]) / 4
     )
-    assert axes.get_ylabel() == "difference of regret / 4\npaired 90% interval over 40 sequences"
+    assert axes.get_ylabel() == "difference of regret / 4\npaired 90% interval over 100 sequences"
     assert legend_of(axes) == ["strategy 2 less strategy 0"]
     labels = {"strategy 2": "$B$"}
     axes = sf.plotting.difference(dict(results), "strategy 2", "strategy 1", labels=labels)
