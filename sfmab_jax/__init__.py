@@ -8,8 +8,8 @@
 A strategy is a sampling scheme S, an estimation scheme E and a full-information strategy F, put
 together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of each:
 
-    play            simulate -> Result or Results, load reads what they save; or Summary, of very
-                    many games
+    play            simulate -> Result or Results, load reads what they save, concat joins them;
+                    or Summary, of very many games; until, to stop when enough were played
     look closer     sweep -> Sweep, a grid of a strategy's parameters, and its Best point;
                     step_by_step, one game as a generator of every Step
     strategies      scale_free, exp3_ix, tsallis_inf, ...; STRATEGIES has all

@@ -17,6 +17,7 @@ FLOORS = (
     "potentials sampling estimation full_information losses compose strategies",
     "engine",
     "results",
+    "until",
     "simulate",
     "step_by_step sweep",
     "theory worst_case",
@@ -37,7 +38,7 @@ ALLOWED = {
     ("worst_case", "theory"),
 }
 ROOT = {"__init__.py", "py.typed"} | {
-    f"{name}.py" for name in "base checks compose simulate step_by_step sweep".split()
+    f"{name}.py" for name in "base checks compose simulate step_by_step sweep until".split()
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
