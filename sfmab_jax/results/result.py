@@ -273,8 +273,12 @@ class Result:
         return Results({self.name: self}).to_xarray()
 
     def plot(self, **options: Any):
-        """Plot mean regret with its 95% interval against the rounds; see `plotting.regret`."""
+        """Plot mean regret with a band against the rounds; see `plotting.regret`."""
         return Results({self.name: self}).plot(**options)
+
+    def plot_tails(self, **options: Any):
+        """Plot P(regret > x) of the final regret; see `plotting.tails`."""
+        return Results({self.name: self}).plot_tails(**options)
 
 
 class Results(Mapping[str, Result]):
@@ -419,10 +423,22 @@ class Results(Mapping[str, Result]):
         )
 
     def plot(self, **options: Any):
-        """Plot mean regret with its 95% interval against the rounds; see `plotting.regret`."""
+        """Plot mean regret with a band against the rounds; see `plotting.regret`."""
         from sfmab_jax.results import plotting
 
         return plotting.regret(self, **options)
+
+    def plot_tails(self, **options: Any):
+        """Plot P(regret > x) of the final regret; see `plotting.tails`."""
+        from sfmab_jax.results import plotting
+
+        return plotting.tails(self, **options)
+
+    def plot_difference(self, one: str, other: str, **options: Any):
+        """Plot the paired difference of two strategies; see `plotting.difference`."""
+        from sfmab_jax.results import plotting
+
+        return plotting.difference(self, one, other, **options)
 
 
 def load(path: str | os.PathLike) -> Results:
