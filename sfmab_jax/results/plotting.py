@@ -129,7 +129,8 @@ def regret(
         grey = ("0.35", "0.6")[number % 2]
         axes.plot(rounds, line, label=name, color=grey, linestyle=(0, (1, 1)), lw=1)
     axes.set_xlabel("round")
-    label_y(axes, f"mean {kind or ''} regret".replace("  ", " ") + per(unit) + f"\n{words}")
+    which = f"{kind} " if kind in ("expected", "realised") else ""
+    label_y(axes, f"mean {which}{_regret(kind)}{per(unit)}\n{words}")
     axes.set_xscale("log")
     if yscale is not None:
         axes.set_yscale(yscale)
@@ -139,6 +140,11 @@ def regret(
     axes.grid(alpha=0.3)
     add_legend(axes, legend_title(words))
     return axes
+
+
+def _regret(kind: Kind | None) -> str:
+    """Return what is regretted, for the label of an axis."""
+    return "pseudo-regret" if kind == "pseudo" else "regret"
 
 
 def _draw_bounds(results: Mapping[str, Result], axes: Any, unit: float) -> None:
@@ -218,7 +224,7 @@ def difference(
     words = name_lines(draw_curves(axes, curves), curves, {name: name})
     axes.set_xscale("log")
     axes.set_xlabel("round")
-    label_y(axes, f"difference of regret{per(unit)}\n{words}")
+    label_y(axes, f"difference of {_regret(kind)}{per(unit)}\n{words}")
     axes.grid(alpha=0.3)
     add_legend(axes, legend_title(words))
     return axes
@@ -291,8 +297,8 @@ def tails(
     games = max(samples.size for samples in final.values())
     axes.set_ylim(0.3 / games, 1.5)
     rounds = "/".join(dict.fromkeys(f"{result.rounds[-1]:,}" for result in results.values()))
-    axes.set_xlabel(f"regret x after {rounds} rounds{per(unit)}")
-    label_y(axes, f"P(regret > x)\n{words}")
+    axes.set_xlabel(f"{_regret(kind)} x after {rounds} rounds{per(unit)}")
+    label_y(axes, f"P({_regret(kind)} > x)\n{words}")
     axes.grid(alpha=0.3)
     add_legend(axes, legend_title(words))
     return axes

@@ -87,6 +87,6 @@ def test_is_stored_with_its_outputs(path):
     assert "".join(cells(path, "markdown")[0]["source"]).startswith(f"# {path.name[0]}. ")
 
 
-def test_there_are_six_and_they_are_small():
-    assert [path.name[0] for path in NOTEBOOKS] == list("123456")
+def test_there_are_seven_and_they_are_small():
+    assert [path.name[0] for path in NOTEBOOKS] == list("1234567")
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 2e6

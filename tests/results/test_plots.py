@@ -1,6 +1,7 @@
 """Plots of regret: bands and what is said of them, styles, legends, tails, differences, paper."""
 
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -82,6 +83,23 @@ def test_the_band_is_the_statistic_and_is_named(options, words, edges, shape):
     assert title.replace("\n", " ") == f"band: {words} {about}"
     wanted = np.stack([side[0] for side in edges(result)])
     np.testing.assert_allclose(edges_of(axes.collections[0]), wanted, rtol=1e-9)
+
+
+def test_labels_tell_the_pseudo_regret():
+    both = {
+        name: replace(result, kept={"pseudo_regret": result.regret})
+        for name, result in played(2).items()
+    }
+    results = sf.Results(both)
+    pseudo = {"kind": "pseudo"}
+    assert results.plot(**pseudo).get_ylabel().startswith("mean pseudo-regret\n")
+    assert results.plot(kind="realised").get_ylabel().startswith("mean realised regret\n")
+    assert results.plot_difference(*both, **pseudo).get_ylabel().startswith(
+        "difference of pseudo-regret\n"
+    )
+    axes = results.plot_tails(**pseudo)
+    assert axes.get_ylabel().startswith("P(pseudo-regret > x)\n")
+    assert axes.get_xlabel().startswith("pseudo-regret x after ")
 
 
 def test_no_band():
