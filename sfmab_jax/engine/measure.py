@@ -37,6 +37,7 @@ class Row(NamedTuple):
     l_1_error: Any
     l_2: Any
     l_inf: Any
+    smallest: Any
 
 
 class _Sums(NamedTuple):
@@ -46,13 +47,14 @@ class _Sums(NamedTuple):
     l_1: Sum
     l_2: Sum  # in units of the square of `unit_of_squares`
     l_inf: Array
+    smallest: Array  # min_t min_i l_t(i)
 
 
 class Measure(NamedTuple):
     """Running measures of some sequences; all leaves [..., sequences]."""
 
     sums: _Sums
-    rows: Array  # at the checkpoints [C, 8]
+    rows: Array  # at the checkpoints [C, 9]
 
 
 def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dtype) -> Measure:
@@ -67,6 +69,7 @@ def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dt
             l_1=Sum(zeros(), zeros()),
             l_2=Sum(zeros(), zeros()),
             l_inf=zeros(),
+            smallest=np.full_like(zeros(), np.inf),
         ),
         rows=zeros(num_checkpoints, len(Row._fields)),
     )
@@ -143,6 +146,7 @@ def _add_round(sums: _Sums, loss: Array) -> _Sums:
     """Add a round of one sequence, ``loss`` [n]."""
     size = jnp.abs(loss)
     l_inf = jnp.maximum(sums.l_inf, jnp.max(size))
+    smallest = jnp.minimum(sums.smallest, jnp.min(loss))
     l_1, squares = arm_sum(size), arm_sum(size * size)
 
     def in_new_unit() -> tuple[Array, Sum]:
@@ -154,15 +158,15 @@ def _add_round(sums: _Sums, loss: Array) -> _Sums:
     is_one = (unit_of_squares(sums.l_inf, jnp) == 1) & (unit_of_squares(l_inf, jnp) == 1)
     squares, l_2 = lax.cond(is_one, lambda: (squares, sums.l_2), in_new_unit)
     totals = Sum(*keep(*add(sums.totals, loss)))  # both words in one pass over the arms
-    return _Sums(totals, add(sums.l_1, l_1), add(l_2, squares), l_inf)
+    return _Sums(totals, add(sums.l_1, l_1), add(l_2, squares), l_inf, smallest)
 
 
 def _row(sums: _Sums) -> Array:
-    """Return what is kept of one sequence at a checkpoint, [8]."""
-    totals, l_1, l_2, l_inf = sums
+    """Return what is kept of one sequence at a checkpoint, [9]."""
+    totals, l_1, l_2, l_inf, smallest = sums
     lowest = jnp.min(totals.value)
     excess = jnp.min((totals.value - lowest) + totals.error)
     mean_excess = arm_sum((totals.value - lowest) + totals.error) / len(totals.value)
     s_inf = jnp.max(jnp.abs(totals.value))
-    row = Row(lowest, excess, mean_excess, s_inf, l_1.value, l_1.error, l_2.value, l_inf)
-    return jnp.stack(row)
+    sizes = (s_inf, l_1.value, l_1.error, l_2.value, l_inf, smallest)
+    return jnp.stack(Row(lowest, excess, mean_excess, *sizes))

@@ -26,6 +26,7 @@ class Norms(NamedTuple):
       s_inf: max_i |S_i|.
       best: min_i S_i, the total loss of the best fixed arm.
       mean: mean_i S_i, the total loss of uniform play.
+      smallest: min_t min_i l_t(i); NaN where it is not known, as in files of earlier versions.
     """
 
     num_arms: int
@@ -36,6 +37,7 @@ class Norms(NamedTuple):
     s_inf: np.ndarray
     best: np.ndarray
     mean: np.ndarray
+    smallest: np.ndarray = np.array(np.nan)
 
 
 def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> Norms:
@@ -63,6 +65,7 @@ def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> 
         s_inf=in_true_units(row.s_inf),
         best=in_true_units(row.lowest, row.excess),
         mean=in_true_units(row.lowest, row.mean_excess),
+        smallest=in_true_units(row.smallest),
     )
 
 

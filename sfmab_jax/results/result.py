@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from sfmab_jax.base import Bandit
 from sfmab_jax.results import statistics
 from sfmab_jax.results.certificate import Certificate
 from sfmab_jax.results.files import check_archive, write_atomically
+from sfmab_jax.results.identity import identity_of
 from sfmab_jax.results.norms import Norms
 
 __all__ = ["Result", "Results", "load"]
@@ -41,6 +43,7 @@ class Result:
       records: what ``record`` returned, leaves [K, S, C, ...]; states count losses in ``unit``.
       certificate: bounds along every path, if ``simulate(certificate=True)`` asked for them.
       bandit: the strategy itself; not stored in files.
+      saved_identity: the identity of the strategy that was played, in results read from a file.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Result:
     records: Any = field(default=())
     certificate: Certificate | None = None
     bandit: Bandit | None = None
+    saved_identity: Any = None
 
     def __repr__(self) -> str:
         sequences, seeds, _ = self.regret.shape
@@ -65,6 +69,11 @@ class Result:
             f"{self.rounds[-1]} rounds, {sequences} x {seeds} games, "
             f"mean regret {self.mean()[:, -1].mean():.4g})"
         )
+
+    @cached_property
+    def identity(self) -> Any:
+        """What was played, as plain data: see `identity_of`. None if a file does not say."""
+        return self.saved_identity if self.bandit is None else identity_of(self.bandit)
 
     def samples(self, kind: Kind = "expected") -> np.ndarray:
         """``expected_regret`` or ``regret``, by name."""
@@ -157,7 +166,15 @@ class Results(Mapping[str, Result]):
                 arrays[name] = array
         first = next(iter(self.values()))
         arrays |= {f"norms/{key}": np.asarray(v) for key, v in first.norms._asdict().items()}
-        header = json.dumps({"format": _FORMAT, "results": descriptions, "dtypes": dtypes})
+        identities = [result.identity for result in self.values()]
+        header = json.dumps(
+            {
+                "format": _FORMAT,
+                "results": descriptions,
+                "dtypes": dtypes,
+                "identities": identities,
+            }
+        )
         write_atomically(path, lambda file: np.savez(file, header=np.array(header), **arrays))
         return path
 
@@ -226,8 +243,11 @@ def load(path: str | os.PathLike) -> Results:
 
 
 def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
-    norms: dict[str, Any] = {key: stored[f"norms/{key}"] for key in Norms._fields}
+    # Files of earlier versions have neither the smallest loss nor identities.
+    unknown = {"norms/smallest": np.full_like(stored["norms/l_inf"], np.nan)}
+    norms: dict[str, Any] = {key: (unknown | stored)[f"norms/{key}"] for key in Norms._fields}
     norms["num_arms"] = int(norms["num_arms"])
+    identities = header.get("identities", [None] * len(header["results"]))
     results = {}
     for number, description in enumerate(header["results"]):
         prefix = f"{number}/records/"
@@ -238,6 +258,7 @@ def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
             norms=Norms(**norms),
             records=[stored[name] for name in stored if name.startswith(prefix)],
             certificate=_load_certificate(stored, number),
+            saved_identity=identities[number],
             **description,
         )
     return Results(results)

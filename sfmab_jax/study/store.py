@@ -44,7 +44,7 @@ __all__ = [
 
 FORMAT = 1
 # Fields of a block's norms that are arrays [K, C]; the others are the cell's.
-_NORMS = ("l_1", "l_2", "l_inf", "s_inf", "best", "mean")
+_NORMS = ("l_1", "l_2", "l_inf", "s_inf", "best", "mean", "smallest")
 
 
 def block_path(folder: Path, block: Block) -> Path:
@@ -82,7 +82,8 @@ def write_block(folder: Path, block: Block, result: Result) -> None:
     }
     if result.certificate is not None:
         arrays |= {f"certificate/{k}": v for k, v in result.certificate._asdict().items()}
-    write_arrays(path, block_header(block) | {"unit": result.unit}, arrays)
+    header = block_header(block) | {"unit": result.unit, "identity": result.identity}
+    write_arrays(path, header, arrays)
 
 
 def read_block(folder: Path, block: Block) -> Result | str:
@@ -92,7 +93,7 @@ def read_block(folder: Path, block: Block) -> Result | str:
         return found
     header, arrays = found
     try:
-        return _result(block, arrays, header["unit"])
+        return _result(block, arrays, header["unit"], header.get("identity"))
     except (KeyError, TypeError) as error:  # whole, but not what `write_block` writes
         return f"damaged: no {error}"
 
@@ -149,9 +150,13 @@ def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
     return digest.hexdigest()
 
 
-def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Result:
+def _result(
+    block: Block, arrays: Mapping[str, np.ndarray], unit: float, identity: Any
+) -> Result:
     cell = block.cell
-    norms: dict[str, Any] = {key: arrays[f"norms/{key}"] for key in _NORMS}
+    # Blocks of earlier versions lack the smallest loss.
+    unknown = {"norms/smallest": np.full_like(arrays["norms/l_inf"], np.nan)}
+    norms: dict[str, Any] = {key: (unknown | arrays)[f"norms/{key}"] for key in _NORMS}
     prefix = "certificate/"
     certificate = {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
     return Result(
@@ -166,5 +171,6 @@ def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Resu
         dtype=cell.dtype,
         seconds=float("nan"),
         unit=unit,
+        saved_identity=identity,
         certificate=Certificate(**certificate) if certificate else None,
     )
