@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.tree_util import Partial
 
 from sfmab_jax.base import Bandit
 from sfmab_jax.compose import compose, parts_of
@@ -54,11 +55,12 @@ def identity_of(bandit: Bandit) -> dict[str, Any]:
 
 def _is_composed_of(bandit: Bandit, parts: tuple) -> bool:
     """Whether all functions of a bandit are those that `compose` makes of the parts."""
-    for own, made in zip(bandit[:3], compose(*parts)[:3], strict=True):
-        shares = getattr(own, "func", None) is made.func and own.args and own.args[0] is parts
-        if not shares and _describe(own) != _describe(made):
-            return False
-    return True
+    functions: Any = zip(bandit[:3], compose(*parts)[:3], strict=True)
+    return all(
+        (isinstance(own, Partial) and own.func is made.func and own.args[0] is parts)
+        or _describe(own) == _describe(made)
+        for own, made in functions
+    )
 
 
 def _describe(value: Any, inside: frozenset[int] = frozenset()) -> Any:
@@ -70,7 +72,7 @@ def _describe(value: Any, inside: frozenset[int] = frozenset()) -> Any:
     """
     if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
+    if hasattr(value, "_asdict"):  # a NamedTuple
         return {"type": _name_of(type(value))} | _describe(value._asdict(), inside)
     if isinstance(value, tuple | list):
         return [_describe(entry, inside) for entry in value]

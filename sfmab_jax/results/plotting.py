@@ -1,5 +1,6 @@
 """Plots of regret and of losses, in colours for colour-blind readers and with distinct dashes."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +13,8 @@ from sfmab_jax.results.statistics import normal_interval
 
 __all__ = ["LINE_STYLES", "grid", "literal", "losses", "regret"]
 
-BoundsOf = Callable[[Result], Mapping[str, np.ndarray]]
+# The lines of a result by label, each [C], and why some or all are missing.
+BoundsOf = Callable[[Result], tuple[Mapping[str, np.ndarray], str]]
 
 # Okabe and Ito's palette, with a dash pattern each.
 LINE_STYLES: list[dict[str, Any]] = [
@@ -33,8 +35,8 @@ def literal(name: str) -> str:
     return ("\u200b" if name.startswith("_") else "") + name.replace("$", r"\$")
 
 
-def _no_bounds(result: Result) -> Mapping[str, np.ndarray]:
-    return {}
+def _no_bounds(result: Result) -> tuple[Mapping[str, np.ndarray], str]:
+    return {}, "has no known bound"
 
 
 _bounds_of: BoundsOf = _no_bounds
@@ -44,7 +46,8 @@ def register_bounds(bounds_of: BoundsOf) -> None:
     """Set the function whose bounds `regret(bounds=True)` draws; `theory.guarantees` calls it.
 
     Args:
-      bounds_of: ``bounds_of(result)`` gives the lines by label, each [C]; none if none is known.
+      bounds_of: ``bounds_of(result)`` gives the lines by label, each [C] with NaN where nothing is
+        proven, and the reason why something is missing, "" if nothing is.
     """
     global _bounds_of
     _bounds_of = bounds_of
@@ -68,8 +71,9 @@ def regret(
       axes: Matplotlib axes to draw on; new ones by default.
       level: of the interval.
       unit: regret is divided by it.
-      bounds: True draws the bounds known for these strategies (`theory.guarantees`), on a
-        logarithmic scale; or the lines to draw, by label, each [C].
+      bounds: True draws the bounds that are proven for what was played and the losses it met
+        (`theory.guarantees`), on a logarithmic scale, and warns where there is none; or the lines
+        to draw, by label, each [C].
 
     Returns:
       The axes; ``axes.figure.savefig(path)`` writes the picture.
@@ -106,13 +110,16 @@ def regret(
 
 
 def _draw_bounds(results: Mapping[str, Result], axes: Any, unit: float) -> None:
-    """Draw the bounds known for each strategy, in its colour, the tighter ones thinner."""
-    bounds = {name: _bounds_of(result) for name, result in results.items()}
+    """Draw what is proven for each strategy, in its colour, the tighter bounds thinner."""
+    found = {name: _bounds_of(result) for name, result in results.items()}
+    bounds = {name: lines for name, (lines, _) in found.items()}
+    reasons = "; ".join(f"{name} {reason}" for name, (_, reason) in found.items() if reason)
     if not any(bounds.values()):
         raise ValueError(
-            f"bounds=True, but no bound is known for {', '.join(results)}; give them as "
-            "bounds={label: [C]}, or name the strategies as in `sfmab list strategies`"
+            f"bounds=True, but no bound holds: {reasons}. Give others as bounds={{label: [C]}}"
         )
+    if reasons:
+        warnings.warn(f"some bounds are not drawn: {reasons}", RuntimeWarning, stacklevel=4)
     for number, (name, result) in enumerate(results.items()):
         colour = LINE_STYLES[number % len(LINE_STYLES)]["color"]
         for place, (label, line) in enumerate(bounds[name].items()):

@@ -244,8 +244,8 @@ def load(path: str | os.PathLike) -> Results:
 
 def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
     # Files of earlier versions have neither the smallest loss nor identities.
-    unknown = {"norms/smallest": np.full_like(stored["norms/l_inf"], np.nan)}
-    norms: dict[str, Any] = {key: (unknown | stored)[f"norms/{key}"] for key in Norms._fields}
+    stored = {"norms/smallest": np.full_like(stored["norms/l_inf"], np.nan), **stored}
+    norms: dict[str, Any] = {key: stored[f"norms/{key}"] for key in Norms._fields}
     norms["num_arms"] = int(norms["num_arms"])
     identities = header.get("identities", [None] * len(header["results"]))
     results = {}

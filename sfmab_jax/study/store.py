@@ -150,13 +150,11 @@ def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
     return digest.hexdigest()
 
 
-def _result(
-    block: Block, arrays: Mapping[str, np.ndarray], unit: float, identity: Any
-) -> Result:
+def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float, identity: Any) -> Result:
     cell = block.cell
     # Blocks of earlier versions lack the smallest loss.
-    unknown = {"norms/smallest": np.full_like(arrays["norms/l_inf"], np.nan)}
-    norms: dict[str, Any] = {key: (unknown | arrays)[f"norms/{key}"] for key in _NORMS}
+    arrays = {"norms/smallest": np.full_like(arrays["norms/l_inf"], np.nan), **arrays}
+    norms: dict[str, Any] = {key: arrays[f"norms/{key}"] for key in _NORMS}
     prefix = "certificate/"
     certificate = {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
     return Result(

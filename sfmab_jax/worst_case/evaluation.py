@@ -13,8 +13,7 @@ from sfmab_jax.results.files import write_atomically
 from sfmab_jax.results.result import Result
 from sfmab_jax.results.statistics import standard_error
 from sfmab_jax.simulate import simulate
-from sfmab_jax.theory.guarantees import exploration_of, guarantee
-from sfmab_jax.theory.textbook import TEXTBOOK
+from sfmab_jax.theory.guarantees import guarantee
 
 __all__ = ["Rating", "WorstCase", "bound_of", "play_table", "rate"]
 
@@ -116,16 +115,7 @@ def rate(values: np.ndarray, divisor: float) -> Rating:
     return Rating(float(values.mean() / divisor), float(error / divisor))
 
 
-def bound_of(result: Result, table: np.ndarray) -> float | None:
-    """Return the corrected bound of Algorithm 1, or the textbook's; None where none applies.
-
-    The bounds of strategies of known range need losses of at least 0; that of AHB takes the range
-    max - min.
-    """
-    if exploration_of(result) is not None:
-        return float(next(iter(guarantee(result).values()))[-1])
-    if result.name == "ahb":
-        return float(TEXTBOOK["ahb"](table.shape[1], float(len(table)), float(np.ptp(table))))
-    if result.name in TEXTBOOK and table.min() >= 0:
-        return float(guarantee(result)[f"{result.name}: bound"][-1])
-    return None
+def bound_of(result: Result) -> float | None:
+    """Return the corrected bound of Algorithm 1, or the textbook's; None where none holds."""
+    lines = [line[-1] for line in guarantee(result).lines.values()]
+    return float(lines[0]) if lines and np.isfinite(lines[0]) else None
