@@ -6,6 +6,7 @@ of its parts and the numbers that they were given.
 
 import hashlib
 import inspect
+import json
 from types import CellType, CodeType
 from typing import Any
 
@@ -16,7 +17,7 @@ from jax.tree_util import Partial
 from sfmab_jax.base import Bandit
 from sfmab_jax.compose import compose, parts_of
 
-__all__ = ["identity_of"]
+__all__ = ["identity_of", "read_identity", "stored_identity"]
 
 # Functions of these packages are known by their names; of all others the code counts, too.
 _KNOWN_PACKAGES = ("sfmab_jax", "jax", "math")
@@ -51,6 +52,16 @@ def identity_of(bandit: Bandit) -> dict[str, Any]:
     names = ("sampling", "estimation", "full_information")
     described = {name: _describe(part) for name, part in zip(names, parts, strict=True)}
     return described | {"feedback": _describe(bandit.feedback)}
+
+
+def stored_identity(identity: Any) -> np.ndarray:
+    """Return an identity, or a list of them, as an array [] of bytes for a file."""
+    return np.array(json.dumps(identity, allow_nan=False).encode())
+
+
+def read_identity(stored: np.ndarray) -> Any:
+    """Return what `stored_identity` made an array of."""
+    return json.loads(stored.item())
 
 
 def _is_composed_of(bandit: Bandit, parts: tuple) -> bool:

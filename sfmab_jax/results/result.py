@@ -15,7 +15,7 @@ from sfmab_jax.base import Bandit
 from sfmab_jax.results import statistics
 from sfmab_jax.results.certificate import Certificate
 from sfmab_jax.results.files import check_archive, write_atomically
-from sfmab_jax.results.identity import identity_of
+from sfmab_jax.results.identity import identity_of, read_identity, stored_identity
 from sfmab_jax.results.norms import Norms
 
 __all__ = ["Result", "Results", "load"]
@@ -166,15 +166,8 @@ class Results(Mapping[str, Result]):
                 arrays[name] = array
         first = next(iter(self.values()))
         arrays |= {f"norms/{key}": np.asarray(v) for key, v in first.norms._asdict().items()}
-        identities = [result.identity for result in self.values()]
-        header = json.dumps(
-            {
-                "format": _FORMAT,
-                "results": descriptions,
-                "dtypes": dtypes,
-                "identities": identities,
-            }
-        )
+        arrays["identities"] = stored_identity([result.identity for result in self.values()])
+        header = json.dumps({"format": _FORMAT, "results": descriptions, "dtypes": dtypes})
         write_atomically(path, lambda file: np.savez(file, header=np.array(header), **arrays))
         return path
 
@@ -247,7 +240,9 @@ def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
     stored = {"norms/smallest": np.full_like(stored["norms/l_inf"], np.nan), **stored}
     norms: dict[str, Any] = {key: stored[f"norms/{key}"] for key in Norms._fields}
     norms["num_arms"] = int(norms["num_arms"])
-    identities = header.get("identities", [None] * len(header["results"]))
+    identities = [None] * len(header["results"])
+    if "identities" in stored:
+        identities = read_identity(stored["identities"])
     results = {}
     for number, description in enumerate(header["results"]):
         prefix = f"{number}/records/"

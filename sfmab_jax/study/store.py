@@ -9,10 +9,10 @@
     DIR/report/                               written by `sfmab study report`
 
 A block is an .npz file with ``regret`` and ``expected_regret`` [K, S, C] (float64), the norms of
-the losses [K, C] as ``norms/...``, and ``header``, a JSON text with the block's cell and seeds and
-the SHA-256 of all other arrays. Files are written beside their place and renamed, so that each is
-complete or missing; a block that was damaged later does not match its checksum and counts as
-missing. Equal blocks are equal files, to the byte.
+the losses [K, C] as ``norms/...``, the ``identity`` of the strategy, and ``header``, a JSON text
+with the block's cell and seeds and the SHA-256 of all other arrays. Files are written beside their
+place and renamed, so that each is complete or missing; a block that was damaged later does not
+match its checksum and counts as missing. Equal blocks are equal files, to the byte.
 """
 
 import hashlib
@@ -26,6 +26,7 @@ import numpy as np
 
 from sfmab_jax.results.certificate import Certificate
 from sfmab_jax.results.files import write_atomically
+from sfmab_jax.results.identity import read_identity, stored_identity
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.result import Result
 from sfmab_jax.study.blocks import Block
@@ -79,11 +80,11 @@ def write_block(folder: Path, block: Block, result: Result) -> None:
         "expected_regret": result.expected_regret,
         "rounds": np.asarray(result.rounds, np.int64),
         **{f"norms/{key}": getattr(result.norms, key) for key in _NORMS},
+        "identity": stored_identity(result.identity),
     }
     if result.certificate is not None:
         arrays |= {f"certificate/{k}": v for k, v in result.certificate._asdict().items()}
-    header = block_header(block) | {"unit": result.unit, "identity": result.identity}
-    write_arrays(path, header, arrays)
+    write_arrays(path, block_header(block) | {"unit": result.unit}, arrays)
 
 
 def read_block(folder: Path, block: Block) -> Result | str:
@@ -93,7 +94,7 @@ def read_block(folder: Path, block: Block) -> Result | str:
         return found
     header, arrays = found
     try:
-        return _result(block, arrays, header["unit"], header.get("identity"))
+        return _result(block, arrays, header["unit"])
     except (KeyError, TypeError) as error:  # whole, but not what `write_block` writes
         return f"damaged: no {error}"
 
@@ -150,9 +151,9 @@ def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
     return digest.hexdigest()
 
 
-def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float, identity: Any) -> Result:
+def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Result:
     cell = block.cell
-    # Blocks of earlier versions lack the smallest loss.
+    # Blocks of earlier versions have neither the smallest loss nor what was played.
     arrays = {"norms/smallest": np.full_like(arrays["norms/l_inf"], np.nan), **arrays}
     norms: dict[str, Any] = {key: arrays[f"norms/{key}"] for key in _NORMS}
     prefix = "certificate/"
@@ -169,6 +170,6 @@ def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float, identit
         dtype=cell.dtype,
         seconds=float("nan"),
         unit=unit,
-        saved_identity=identity,
+        saved_identity=read_identity(arrays["identity"]) if "identity" in arrays else None,
         certificate=Certificate(**certificate) if certificate else None,
     )

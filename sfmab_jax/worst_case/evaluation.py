@@ -43,7 +43,7 @@ class WorstCase:
       rival_losses: that adversary's table [T, n].
       rival_score: the objective there, on the same fresh games.
       result, rival_result: the simulations behind the two scores.
-      bound: on the expected regret of this strategy on this sequence; None if none is known.
+      bound: on the expected regret of this strategy on this sequence; None if none holds.
       history: the best score so far after every check, on the games that select [checks].
       num_steps: steps taken.
       finished: False if the search was stopped before its last step.
