@@ -123,10 +123,15 @@ def unit_of_squares(l_inf: Any, numpy: Any) -> Any:
       l_inf: the size of the largest loss so far, [...].
       numpy: the module of l_inf, `numpy` or `jax.numpy`.
     """
-    exponent = numpy.finfo(l_inf.dtype).maxexp * 5 // 16  # 40 in float32
-    large, small = (l_inf.dtype.type(2.0**power) for power in (exponent, -exponent))
+    small, large = _ends_of_unit_1(l_inf.dtype)
     one = numpy.ones_like(l_inf)
     return numpy.where(l_inf > large, large**2, numpy.where(l_inf < small, small**2, one))
+
+
+def _ends_of_unit_1(dtype: np.dtype) -> tuple[Any, Any]:
+    """Return the least and the largest l_inf at which `unit_of_squares` is 1."""
+    exponent = int(np.finfo(dtype).maxexp) * 5 // 16  # 40 in float32
+    return dtype.type(2.0**-exponent), dtype.type(2.0**exponent)
 
 
 def rescale_squares(squares: Sum, before: Array, after: Array) -> tuple[Sum, Array]:
@@ -154,8 +159,9 @@ def _add_round(sums: _Sums, loss: Array) -> _Sums:
         scaled = jnp.abs(loss) * per_unit  # again, lest it be stored for this branch
         return arm_sum(scaled * scaled), l_2
 
-    # All but always the unit of the squares is 1.
-    is_one = (unit_of_squares(sums.l_inf, jnp) == 1) & (unit_of_squares(l_inf, jnp) == 1)
+    # All but always the unit of the squares is 1, before and now; and l_inf never falls.
+    small, large = _ends_of_unit_1(l_inf.dtype)
+    is_one = ~((sums.l_inf < small) | (l_inf > large))
     squares, l_2 = lax.cond(is_one, lambda: (squares, sums.l_2), in_new_unit)
     totals = Sum(*keep(*add(sums.totals, loss)))  # both words in one pass over the arms
     return _Sums(totals, add(sums.l_1, l_1), add(l_2, squares), l_inf, smallest)
