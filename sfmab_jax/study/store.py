@@ -9,10 +9,10 @@
     DIR/report/                               written by `sfmab study report`
 
 A block is an .npz file with ``regret`` and ``expected_regret`` [K, S, C] (float64), the norms of
-the losses [K, C] as ``norms/...``, and ``header``, a JSON text with the block's cell and seeds and
-the SHA-256 of all other arrays. Files are written beside their place and renamed, so that each is
-complete or missing; a block that was damaged later does not match its checksum and counts as
-missing. Equal blocks are equal files, to the byte.
+the losses [K, C] as ``norms/...``, the ``identity`` of the strategy, and ``header``, a JSON text
+with the block's cell and seeds and the SHA-256 of all other arrays. Files are written beside their
+place and renamed, so that each is complete or missing; a block that was damaged later does not
+match its checksum and counts as missing. Equal blocks are equal files, to the byte.
 """
 
 import hashlib
@@ -26,6 +26,7 @@ import numpy as np
 
 from sfmab_jax.results.certificate import Certificate
 from sfmab_jax.results.files import write_atomically
+from sfmab_jax.results.identity import read_identity, stored_identity
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.result import Result
 from sfmab_jax.study.blocks import Block
@@ -44,7 +45,7 @@ __all__ = [
 
 FORMAT = 1
 # Fields of a block's norms that are arrays [K, C]; the others are the cell's.
-_NORMS = ("l_1", "l_2", "l_inf", "s_inf", "best", "mean")
+_NORMS = ("l_1", "l_2", "l_inf", "s_inf", "best", "mean", "smallest")
 
 
 def block_path(folder: Path, block: Block) -> Path:
@@ -79,6 +80,7 @@ def write_block(folder: Path, block: Block, result: Result) -> None:
         "expected_regret": result.expected_regret,
         "rounds": np.asarray(result.rounds, np.int64),
         **{f"norms/{key}": getattr(result.norms, key) for key in _NORMS},
+        "identity": stored_identity(result.identity),
     }
     if result.certificate is not None:
         arrays |= {f"certificate/{k}": v for k, v in result.certificate._asdict().items()}
@@ -151,6 +153,8 @@ def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
 
 def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Result:
     cell = block.cell
+    # Blocks of earlier versions have neither the smallest loss nor what was played.
+    arrays = {"norms/smallest": np.full_like(arrays["norms/l_inf"], np.nan), **arrays}
     norms: dict[str, Any] = {key: arrays[f"norms/{key}"] for key in _NORMS}
     prefix = "certificate/"
     certificate = {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
@@ -166,5 +170,6 @@ def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Resu
         dtype=cell.dtype,
         seconds=float("nan"),
         unit=unit,
+        saved_identity=read_identity(arrays["identity"]) if "identity" in arrays else None,
         certificate=Certificate(**certificate) if certificate else None,
     )
