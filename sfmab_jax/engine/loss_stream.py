@@ -113,20 +113,28 @@ def has_chance(losses: LossSequence) -> bool:
     if losses.table is not None:
         return False
     leaves, structure = jax.tree.flatten(with_static_functions((losses.init, losses.next)))
-    shapes = tuple((np.shape(leaf), np.result_type(leaf)) for leaf in leaves)
+    kinds = tuple((np.shape(x), np.result_type(x), isinstance(x, int | float)) for x in leaves)
     family = jax.tree.unflatten(structure, leaves)
     # A user's function may hold on to a table, so nothing of it is kept.
-    return (_own_has_chance if has_own_functions(family) else _has_chance)(structure, shapes)
+    return (_own_has_chance if has_own_functions(family) else _has_chance)(structure, kinds)
 
 
-def _has_chance(structure: Any, shapes: tuple[tuple[tuple[int, ...], np.dtype], ...]) -> bool:
+def _has_chance(structure: Any, kinds: tuple[tuple[tuple[int, ...], np.dtype, bool], ...]) -> bool:
+    """Whether the first round depends on the key.
+
+    Args:
+      structure: of the family's functions (init, next).
+      kinds: shapes and dtypes of their parameters, and whether they are numbers of Python's.
+    """
+
     def first_round(words: Array, *leaves: Array) -> Any:
         init, next_loss = jax.tree.unflatten(structure, leaves)
         key = key_of_words(words)
         return next_loss(init(key), key, jnp.int32(1))
 
     words = jax.ShapeDtypeStruct((2,), jnp.uint32)
-    return depends_on_first(first_round, words, *(jax.ShapeDtypeStruct(*x) for x in shapes))
+    leaves = [jax.ShapeDtypeStruct(*kind, weak_type=is_weak) for *kind, is_weak in kinds]
+    return depends_on_first(first_round, words, *leaves)
 
 
 _own_has_chance = lru_cache(maxsize=256)(_has_chance)

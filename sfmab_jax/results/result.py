@@ -149,7 +149,7 @@ class Result:
     def is_doubtful(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
         """Whether an interval may cover less than it says, bool [1 or K, C].
 
-        So it is with fewer than 20 units, or too few for their skewness or their heavy tails.
+        So it is with fewer than 50 units, or too few for their skewness or their heavy tails.
         """
         return statistics.is_doubtful(statistics.units_of(self.samples(kind), over))
 
@@ -202,7 +202,7 @@ class Result:
         edge = np.quantile(games, 1 - part, axis=0)
         # Its mean is the value at risk, and its spread that of the estimate (Rockafellar and
         # Uryasev 2000; the edge need not be known any better).
-        excess = edge + np.maximum(samples - edge[:, None], 0) / part
+        excess = edge[:, None] + np.maximum(samples - edge[:, None], 0) / part
         interval = statistics.student_interval(statistics.units_of(excess, over), level)
         estimate = statistics.conditional_value_at_risk(games, 1 - part)
         return Interval(estimate, *(side + estimate - interval.estimate for side in interval[1:]))
@@ -286,6 +286,11 @@ class Results(Mapping[str, Result]):
     def save(self, path: str | os.PathLike) -> Path:
         """Write an .npz file, complete or not at all. `load` reads it."""
         path = Path(path)
+        if path.suffix not in (".npz", ""):
+            raise ValueError(
+                f"path is {path}; give a name that ends in .npz, or write a table by "
+                "results.to_pandas().to_csv(path, index=False)"
+            )
         arrays: dict[str, Any] = {}
         dtypes: dict[str, str] = {}
         descriptions = []
@@ -309,11 +314,20 @@ class Results(Mapping[str, Result]):
         return path
 
     def to_pandas(self):
-        """Return a data frame with a row for each strategy, sequence, seed and checkpoint."""
-        return self.to_xarray().to_dataframe().reset_index()
+        """Return a data frame with a row for each strategy, sequence, seed and checkpoint.
+
+        ``strategy`` is categorical, in the order of the results; ``run_seed`` is the seed of the
+        whole run.
+        """
+        frame = self.to_xarray().to_dataframe().reset_index()
+        frame["strategy"] = frame["strategy"].astype("category").cat.set_categories(list(self))
+        return frame
 
     def to_xarray(self):
-        """Return a labelled dataset with dimensions strategy, sequence, seed and round."""
+        """Return a labelled dataset with dimensions strategy, sequence, seed and round.
+
+        The coordinate ``run_seed`` is the seed of the whole run.
+        """
         try:
             import xarray
         except ImportError:
@@ -331,6 +345,7 @@ class Results(Mapping[str, Result]):
                 "sequence": first.first_sequence + np.arange(num_sequences),
                 "seed": first.first_seed + np.arange(num_seeds),
                 "round": first.rounds,
+                "run_seed": first.seed,
             },
             attrs={"losses": first.losses, "seed": first.seed, "dtype": first.dtype},
         )

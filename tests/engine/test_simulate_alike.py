@@ -54,7 +54,7 @@ def test_seed_names_the_run():
 @pytest.mark.optimised
 def test_a_seed_alone_is_its_place_in_a_batch():
     losses = sf.losses.gaussian(num_arms=3)
-    options = {"num_rounds": 96, "checkpoints": [50, 96], "chunk_rounds": 48}
+    options = {"num_rounds": 96, "num_sequences": 1, "checkpoints": [50, 96], "chunk_rounds": 48}
     batch = sf.simulate(ADAPTIVE, losses, num_seeds=4096, **options)
     for first_seed, num_seeds in ((17, 1), (4095, 1), (500, 30)):
         alone = sf.simulate(ADAPTIVE, losses, first_seed=first_seed, num_seeds=num_seeds, **options)
@@ -89,7 +89,7 @@ def test_other_sequences_change_nothing():
     options = {"num_seeds": 3, "checkpoints": [5, 48], "num_rounds": 48}
     family = sf.losses.gaussian(num_arms=3)
     many = sf.simulate(EXP3, family, num_sequences=40, **options)
-    one = sf.simulate(EXP3, family, **options)
+    one = sf.simulate(EXP3, family, num_sequences=1, **options)
     assert many.regret.shape == (40, 3, 2)
     assert one.regret.shape == (1, 3, 2)
     np.testing.assert_array_equal(many.regret[:1], one.regret)
