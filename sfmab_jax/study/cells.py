@@ -84,6 +84,12 @@ class Cell:
             "machine": platform.machine(),
         }
 
+    def as_table(self) -> dict[str, Any]:
+        """Return the cell for a manifest, which goes without the user's own paths."""
+        fields = asdict(self)
+        del fields["folder"]
+        return fields if self.digests else {k: v for k, v in fields.items() if k != "digests"}
+
     @cached_property
     def identity(self) -> str:
         """Hash of the determinants: 16 hexadecimal digits."""

@@ -90,11 +90,7 @@ def _draw_curves(study: Study, settings: list[Setting], logarithmic: bool) -> Dr
                 axes = panels[shown.index(entry.cell.setting)]
                 _draw_curve(axes, study, entry, curve, logarithmic)
     for axes, (losses, _, _, scale) in zip(panels, shown):
-        entries = [
-            e for e in study.cells if e.cell.setting == (losses, num_arms, num_rounds, scale)
-        ]
-        title = literal(f"{losses}, scale {scale:g}")
-        axes.set_title(f"{title}\n{_describe_intervals(entries)}", fontsize=9)
+        axes.set_title(literal(f"{losses}, scale {scale:g}"), fontsize=9)
         _finish_axes(axes, "round", "regret / scale", logarithmic)
     _add_legend(figure, panels)
     kind = "log-log axes, with proven bounds where known (thin dotted)" if logarithmic else "linear"
@@ -108,17 +104,6 @@ def _draw_curves(study: Study, settings: list[Setting], logarithmic: bool) -> Dr
         (*_SETTING, "strategy", "round", "mean", "low", "high", "game_05", "game_95", "bound"),
         rows,
     )
-
-
-def _describe_intervals(entries: list[CellResult]) -> str:
-    """Return over what the intervals of a panel are, and which are doubtful at the end."""
-    numbers = sorted({len(entry.result.regret) for entry in entries})
-    over = "given this sequence" if numbers == [1] else f"over {numbers[-1]:,} sequences"
-    doubtful = [literal(e.cell.strategy) for e in entries if e.result.is_doubtful()[0, -1]]
-    if not doubtful:
-        return over
-    names = ", ".join(doubtful) if len(doubtful) <= 2 else f"{len(doubtful)} of {len(entries)}"
-    return f"{over}; doubtful: {names}"
 
 
 _GAMES = ", and lightly the middle 90% of single games"

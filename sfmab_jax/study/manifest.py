@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +89,9 @@ def _tables(checks: Mapping[str, Check]) -> Check:
 
 def _cell(source: str, key: str, value: Any) -> None:
     _check_table(source, f"{key}.", value, _CELL)
-    for name in value.keys() - {field.name for field in fields(Cell)}:
+    for name in value.keys() - {*_CELL, "digests"}:
         fail(source, f"{key}.{name}", value[name], _WRONG)
     _is(dict)(source, f"{key}.digests", value.get("digests", {}))
-    _is(str)(source, f"{key}.folder", value.get("folder", ""))
 
 
 def _setting(name: str) -> Check:
@@ -110,7 +108,7 @@ def _or_none(check: Check) -> Check:
     return lambda source, key, value: None if value is None else check(source, key, value)
 
 
-# What every cell has; those of users' files have more.
+# What every cell has; those with files of the user have their digests, too.
 _CELL: dict[str, Check] = {
     "strategy": _is(str),
     "losses": _is(str),

@@ -10,7 +10,6 @@ import itertools
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -197,7 +196,8 @@ def _make_manifest(
             "sfmab_jax": commit_of(Path(__file__).parent),
         },
         "cells": [
-            {"identity": cell.identity, "label": cell.label, "cell": asdict(cell)} for cell in cells
+            {"identity": cell.identity, "label": cell.label, "cell": cell.as_table()}
+            for cell in cells
         ],
         "runs": list(earlier["runs"]) if earlier else [],
     }

@@ -103,6 +103,9 @@ def read_block(folder: Path, block: Block) -> Result | str:
     if isinstance(found, str):
         return found
     header, arrays = found
+    games = (block.games.num_sequences, block.games.num_seeds)
+    if "regret" in arrays and arrays["regret"].shape[:2] != games:
+        return "of other games"
     try:
         return _result(block, arrays, header["unit"])
     except (KeyError, TypeError) as error:  # whole, but not what `write_block` writes
