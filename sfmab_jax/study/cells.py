@@ -240,8 +240,8 @@ def _build(
         raise ValueError(f"{study.source}: {place} = {shown}: {error}") from None
     if not isinstance(made, kind):
         raise ValueError(
-            f"{study.source}: {place}: {factory.__name__} returned a {type(made).__name__}; it "
-            f"must return a {kind.__name__}"
+            f"{study.source}: {place}: its function returned {made!r:.60}; it must return a "
+            f"{kind.__name__}"
         )
     return made
 

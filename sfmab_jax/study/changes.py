@@ -98,6 +98,13 @@ def report_changes(
         f"and {games:,} of {wanted_games:,} games are there"
     )
     lines = [] if same_seeds else [f"changed: seeds was {earlier['seeds']}"]
+    rounds = {entry["cell"]["num_rounds"] for entry in earlier["cells"]}
+    if not {cell.num_rounds for cell in fresh} <= rounds:
+        before_rounds = ", ".join(f"{number:,}" for number in sorted(rounds))
+        lines.append(
+            f"changed: rounds was {before_rounds}; games of more rounds begin anew, as nothing is "
+            "kept of where a finished game stood"
+        )
     for cell in fresh:
         old = dropped.pop(cell.label, None)
         kind = "new" if old is None else "changed"
@@ -116,5 +123,9 @@ def _describe_change(folder: Path, cell: Cell, identity: str | None) -> str:
     except (OSError, ValueError, TypeError, RecursionError):  # missing or damaged
         return ""
     new = json.loads(json.dumps(cell.determinants(), default=repr))
-    differing = [f"{key} was {old.get(key)}" for key in new if old.get(key) != new[key]]
+    differing = [
+        f"{key} has changed" if key.startswith("file ") else f"{key} was {old.get(key)}"
+        for key in new
+        if old.get(key) != new[key]
+    ]
     return f" ({'; '.join(differing)})"

@@ -41,7 +41,7 @@ _HOW_TO_READ = (
     "for 95%: Student's t, and in CSV files also bootstrap-t. Over several loss sequences they are "
     "about the mean over the family, and their units are the sequences; given a single one they "
     "are about the expected regret on that sequence alone. A dagger marks doubtful intervals, "
-    "which may cover less than they say: of fewer than 20 units, of fewer than Cochran's rule asks "
+    "which may cover less than they say: of fewer than 50 units, of fewer than Cochran's rule asks "
     "for (25 times the squared skewness), or of tails too heavy for a variance. Bound: Theorem 1 "
     "of the paper with its constants, as corrected; blank where no bound is known."
 )
@@ -174,7 +174,7 @@ _SETTING = ("losses", "n", "T", "scale")
 
 def _summary_table(rows: list[SummaryRow]) -> Table:
     return Table(
-        (*_SETTING, "strategy", "mean", "95% interval", "", "median", "5% to 95%", "CVaR", "bound",
+        (*_SETTING, "strategy", "mean", "95% interval", "holds", "median", "5% to 95%", "CVaR", "bound",
          "of bound"),
         [
             (
@@ -198,7 +198,7 @@ def _summary_table(rows: list[SummaryRow]) -> Table:
 
 def _difference_table(rows: list[DifferenceRow]) -> Table:
     return Table(
-        (*_SETTING, "strategy", "less", "difference", "95% interval", "", "p", "adjusted p"),
+        (*_SETTING, "strategy", "less", "difference", "95% interval", "holds", "p", "adjusted p"),
         [
             (
                 *_format_setting(row),

@@ -155,7 +155,8 @@ def parameter_columns(cells: Sequence[Cell]) -> dict[str, list[Any]]:
     """Return the parameters of strategies and losses, by column: a value for each cell.
 
     ``strategy_beta`` is the parameter beta of the strategy, ``losses_gap`` the gap of the losses.
-    Columns of numbers have NaN where a cell has no such number, others are texts, "" for none.
+    Columns of numbers have NaN where a cell has no such number, others are texts, "" for none;
+    parameters that are None in all cells have no column.
     """
     columns: dict[str, list[Any]] = {}
     for number, cell in enumerate(cells):
@@ -165,13 +166,17 @@ def parameter_columns(cells: Sequence[Cell]) -> dict[str, list[Any]]:
                 own[f"losses_{key}"] = value
         for key, value in own.items():
             columns.setdefault(key, [None] * len(cells))[number] = value
-    return {key: _of_one_kind(values) for key, values in columns.items()}
+    return {
+        key: _of_one_kind(values)
+        for key, values in columns.items()
+        if any(value is not None for value in values)
+    }
 
 
 def _of_one_kind(values: list[Any]) -> list[Any]:
     """Return numbers, NaN for None, if all others are numbers; otherwise texts."""
     present = [value for value in values if value is not None]
-    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in present) and present:
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in present):
         return [float("nan") if value is None else value for value in values]
     return ["" if value is None else _text(value) for value in values]
 
