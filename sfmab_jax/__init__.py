@@ -8,8 +8,10 @@
 A strategy is a sampling scheme S, an estimation scheme E and a full-information strategy F, put
 together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of each:
 
-    play            simulate -> Result or Results, load reads what they save; or Summary, of very
-                    many games
+    play            simulate -> Result or Results, load reads what they save, concat joins them;
+                    or Summary, of very many games; until, to stop when enough were played
+    look closer     sweep -> Sweep, a grid of a strategy's parameters, and its Best point;
+                    step_by_step, one game as a generator of every Step
     strategies      scale_free, exp3_ix, tsallis_inf, ...; STRATEGIES has all
     losses          bernoulli, sparse, switching, ...; LOSSES has all; scaled and others change
                     them; from_function, from_array and from_file make your own
@@ -45,7 +47,9 @@ from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.result import Result, Results
 from sfmab_jax.results.summary import Summary
 from sfmab_jax.simulate import simulate
+from sfmab_jax.step_by_step import Step, step_by_step
 from sfmab_jax.study.study import load_study
+from sfmab_jax.sweep import Best, Sweep, sweep
 from sfmab_jax.theory import bounds
 from sfmab_jax.worst_case import (
     Tuned,
@@ -62,6 +66,7 @@ __version__ = "1.0.0"
 __all__ = [
     "Bandit",
     "BanditState",
+    "Best",
     "Estimation",
     "FullInformation",
     "Hardness",
@@ -70,7 +75,9 @@ __all__ = [
     "Results",
     "Round",
     "Sampling",
+    "Step",
     "Summary",
+    "Sweep",
     "Tuned",
     "WorstCase",
     "bounds",
@@ -93,7 +100,9 @@ __all__ = [
     "potentials",
     "sampling",
     "simulate",
+    "step_by_step",
     "strategies",
+    "sweep",
     "theory",
     "tune",
     "until",

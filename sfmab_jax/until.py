@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from sfmab_jax.checks import check_integer, check_positive
 from sfmab_jax.results.result import Results
-from sfmab_jax.results.statistics import check_level
+from sfmab_jax.results.statistics import Over, check_level
 
 __all__ = ["Until", "decided", "precise"]
 
@@ -42,6 +42,7 @@ def precise(
     width: float | None = None,
     level: float = 0.95,
     kind: Kind = "expected",
+    over: Over | None = None,
     most_games: int = _MOST_GAMES,
 ) -> Until:
     """Stop when the final mean regret of every strategy is known well enough.
@@ -51,6 +52,8 @@ def precise(
       width: the whole width of the interval, in units of the losses; give one of the two.
       level: of confidence.
       kind: of regret.
+      over: the family, or given each "sequence", as in `Result.interval`. More seeds tell more of
+        each sequence of an array, but no more of the family.
       most_games: of each strategy, after which it is given up, with a warning.
 
     >>> import sfmab_jax as sf
@@ -73,8 +76,8 @@ def precise(
 
     def is_enough(results: Results) -> bool:
         for result in results.values():
-            low, high = (side[:, -1] for side in result.interval(level, kind=kind))
-            mean = abs(result.mean(kind)[:, -1])
+            low, high = (side[:, -1] for side in result.interval(level, kind=kind, over=over))
+            mean = abs(result.mean(kind, over)[:, -1])
             most = width if relative is None else 2 * relative * mean
             if not (high - low <= most).all():
                 return False
@@ -89,6 +92,7 @@ def decided(
     *,
     level: float = 0.95,
     kind: Kind = "expected",
+    over: Over | None = None,
     most_games: int = _MOST_GAMES,
 ) -> Until:
     """Stop when it is decided which of two strategies has less final mean regret.
@@ -97,7 +101,7 @@ def decided(
 
     Args:
       one, other: their names.
-      level, kind, most_games: as in `precise`.
+      level, kind, over, most_games: as in `precise`.
 
     >>> decided("exp3", "ucb1").aim
     "a difference between 'exp3' and 'ucb1'"
@@ -105,7 +109,7 @@ def decided(
     check_level(level)
 
     def is_enough(results: Results) -> bool:
-        _, low, high = results.difference(one, other, level=level, kind=kind)
+        _, low, high = results.difference(one, other, level=level, kind=kind, over=over)
         return bool(((low[:, -1] > 0) | (high[:, -1] < 0)).all())
 
     number = check_integer("most_games", most_games, 1, 2**31 - 1)

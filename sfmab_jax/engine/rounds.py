@@ -27,6 +27,7 @@ from sfmab_jax.numerics.threefry import threefry_2x32
 __all__ = [
     "GroupState",
     "begin_group",
+    "draw_of_round",
     "in_groups",
     "over_games",
     "play_chunk",
@@ -281,8 +282,7 @@ def play_round_of_game(
     """
     # `update` works out p'_t again; equal operations are merged before they are compiled.
     probabilities = bandit.probabilities(state)
-    counter = (round_.astype(jnp.uint32), jnp.uint32(0))
-    arm = draw(probabilities, threefry_2x32((key[0], key[1]), counter))
+    arm = draw_of_round(probabilities, key, round_, draw)
     loss = pick(losses, arm)
     # The conditional mean less the realised loss, counted from the loss of the first arm: free of
     # any offset common to all arms.
@@ -295,6 +295,14 @@ def play_round_of_game(
     play = state.full_information.play
     seen = Round(play, probabilities, arm, loss, estimate=probabilities)
     return after, loss, advantage, observer.follow(observed, state, seen, losses, after)
+
+
+def draw_of_round(
+    probabilities: Array, key: Array, round_: Array, draw: Callable[..., Array] = draw_arm
+) -> Array:
+    """Return i_t [], drawn from p'_t [n]; see `play_round_of_game`."""
+    counter = (round_.astype(jnp.uint32), jnp.uint32(0))
+    return draw(probabilities, threefry_2x32((key[0], key[1]), counter))
 
 
 def watch_law(bandit: Bandit, state: BanditState, round_: Array, first_without_law: Any) -> Any:

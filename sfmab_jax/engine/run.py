@@ -23,7 +23,7 @@ from sfmab_jax.engine.resume import Bookmark, Bookmarks
 from sfmab_jax.engine.rounds import GroupState, begin_group, in_groups, play_chunk
 from sfmab_jax.numerics.threefry import game_keys, root_key
 
-__all__ = ["play_batch"]
+__all__ = ["keys_of_games", "play_batch"]
 
 # `functools.cache` would let two threads make the same value, each with programs of its own. Only
 # the programs that play are large enough to matter: `begin_group` may well be compiled twice.
@@ -37,7 +37,7 @@ def _compiled_begin_group(**sizes: Any) -> Callable:
 
 
 @jax.jit
-def _game_keys(root: Array, sequences: Array, seeds: Array) -> Array:
+def keys_of_games(root: Array, sequences: Array, seeds: Array) -> Array:
     """Return the key words of games; losses draw from the other half of the split."""
     return game_keys(jax.random.split(root)[0], sequences, seeds)
 
@@ -241,7 +241,7 @@ def _games_of_batch(run: Run, index: int) -> _Games:
     last = run.first_sequence + run.num_sequences - 1
     sequences = np.minimum(numbers, last).ravel()
     keys = np.asarray(
-        _game_keys(root_key(run.seed), jnp.uint32(sequence), jnp.uint32(seed + run.first_seed))
+        keys_of_games(root_key(run.seed), jnp.uint32(sequence), jnp.uint32(seed + run.first_seed))
     )
     if run.has_own_losses:
         started = start_sequences(run.losses, run.seed, sequence)

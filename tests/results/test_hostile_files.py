@@ -97,7 +97,7 @@ def drawn(text):
 
 
 def test_names_are_drawn_as_they_are(tmp_path):
-    results = {name: made(np.ones((1, 3, 4)), name=name) for name in NAMES if name}
+    results = {name: made(np.ones((1, 60, 4)), name=name) for name in NAMES if name}
     axes = sf.Results(results).plot()
     axes.figure.savefig(tmp_path / "x.png")
     assert [drawn(text) for text in axes.get_legend().get_texts()] == list(results)
@@ -116,7 +116,7 @@ def test_names_are_drawn_as_they_are(tmp_path):
 
 
 def test_bounds_of_a_strategy_with_a_formula_as_name(tmp_path):
-    result = sf.simulate({r"$\frac$": sf.strategies.scale_free()}, np.ones((8, 2)), num_seeds=4)
+    result = sf.simulate({r"$\frac$": sf.strategies.scale_free()}, np.ones((8, 2)), num_seeds=64)
     axes = result.plot(bounds=True)
     axes.figure.savefig(tmp_path / "x.png")
     shown = [drawn(text) for text in axes.get_legend().get_texts()]
