@@ -272,9 +272,9 @@ def _digests(
     """Return the digests of the user's files that a cell depends on, by module or path."""
     digests = {}
     for name, known in ((strategy, STRATEGIES), (family, FAMILIES)):
-        file = find_factory(name, known, folder).file
-        if file is not None:
-            digests[name.partition(":")[0]] = digest_of(file)
+        digest = find_factory(name, known, folder).digest
+        if digest is not None:
+            digests[name.partition(":")[0]] = digest
     if FAMILIES.get(family) is from_file:
         digests[str(loss_parameters["path"])] = digest_of(folder / loss_parameters["path"])
     return digests

@@ -1,9 +1,11 @@
 """Strategies and loss families by name: the package's own, and a user's by import path.
 
 `mymodule:my_strategy` is the function `my_strategy` of `mymodule.py` beside the study file, or of a
-module that is installed. What a user's files hold belongs to the identity of a cell.
+module that is installed. What a user's files hold, with the files beside them that they import,
+belongs to the identity of a cell.
 """
 
+import ast
 import hashlib
 import importlib
 import importlib.util
@@ -27,10 +29,10 @@ FAMILIES: Mapping[str, Callable] = ChainMap(LOSSES, {"from_file": from_file})
 
 
 class Factory(NamedTuple):
-    """A function that makes strategies or loss families, and the file that it is from."""
+    """A function that makes strategies or loss families, and what tells versions of it apart."""
 
     make: Callable
-    file: Path | None  # None for the package's own
+    digest: str | None  # of the files that it is from; None for the package's own
 
 
 def is_import_path(name: str) -> bool:
@@ -65,7 +67,8 @@ def find_factory(name: str, known: Mapping[str, Callable], folder: Path) -> Fact
     for key, parameter in parameters.items():
         if parameter.kind is Parameter.POSITIONAL_ONLY:
             raise ValueError(f"its parameter {key!r} has no name for callers; remove the '/'")
-    return Factory(make, Path(module.__file__) if module.__file__ else None)
+    files = _files_of(Path(module.__file__), folder.resolve()) if module.__file__ else []
+    return Factory(make, _digest_of_all(files))
 
 
 def call_factory(make: Callable, parameters: Mapping[str, Any], folder: Path) -> Any:
@@ -87,6 +90,39 @@ def _digest(path: Path, *state: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
+def _digest_of_all(paths: list[Path]) -> str:
+    digests = " ".join(digest_of(path) for path in paths)
+    return hashlib.sha256(digests.encode()).hexdigest()[:16]
+
+
+def _files_of(path: Path, folder: Path) -> list[Path]:
+    """Return a module's file and, in order, the files in the folder that it imports, at any depth.
+
+    Imports by statements are found, wherever they stand.
+    """
+    found, waiting = [], [path]
+    while waiting:
+        file = waiting.pop()
+        if file in found:
+            continue
+        found.append(file)
+        try:
+            tree = ast.parse(file.read_bytes())
+        except (SyntaxError, ValueError):  # its import will say so
+            continue
+        names = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        for name in names:
+            start = folder.joinpath(*name.split("."))
+            candidates = (start.with_name(f"{start.name}.py"), start / "__init__.py")
+            waiting += [candidate for candidate in candidates if candidate.is_file()]
+    return [path, *sorted(set(found) - {path})]
+
+
 def _may_be_factory(key: str, value: Any) -> bool:
     return callable(value) and not key.startswith("_") and not isinstance(value, type)
 
@@ -95,13 +131,13 @@ def _import(name: str, folder: Path) -> ModuleType:
     """Import a module: a file beside the study file as it is now, or what Python finds."""
     if not all(part.isidentifier() for part in name.split(".")):
         raise ValueError(f"{name!r} is no name of a module; give module:function")
-    place = str(folder.resolve())
-    if place not in sys.path:  # for what the module imports itself, perhaps only when it is called
-        sys.path.insert(0, place)
-    path = folder.resolve() / f"{name}.py"
+    place = folder.resolve()
+    if str(place) not in sys.path[:1]:  # for what it imports, perhaps only when it is called
+        sys.path.insert(0, str(place))
+    path = place / f"{name}.py"
     try:
         if path.is_file():
-            return _load(name, path, digest_of(path))
+            return _load(name, path, _digest_of_all(_files_of(path, place)))
         importlib.invalidate_caches()
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -118,7 +154,15 @@ def _import(name: str, folder: Path) -> ModuleType:
 
 @cache
 def _load(name: str, path: Path, digest: str) -> ModuleType:
-    """Run a module's file; once for each content, so that an edited file counts at once."""
+    """Run a module's file; once for each content, so that an edited file counts at once.
+
+    Modules beside it that it imports are imported anew.
+    """
+    helpers = {str(file) for file in _files_of(path, path.parent)}
+    for key, module in list(sys.modules.items()):
+        if key != "__main__" and getattr(module, "__file__", None) in helpers:
+            del sys.modules[key]
+    importlib.invalidate_caches()
     own_name = f"{name}_{digest}"
     spec = importlib.util.spec_from_file_location(own_name, path)
     assert spec is not None
