@@ -27,6 +27,9 @@ __all__ = ["FAMILIES", "Factory", "call_factory", "digest_of", "find_factory", "
 # What a study file may name beside import paths.
 FAMILIES: Mapping[str, Callable] = ChainMap(LOSSES, {"from_file": from_file})
 
+# Files beside study files that their modules import, of all studies of this process.
+_HELPERS: set[str] = set()
+
 
 class Factory(NamedTuple):
     """A function that makes strategies or loss families, and what tells versions of it apart."""
@@ -158,9 +161,9 @@ def _load(name: str, path: Path, digest: str) -> ModuleType:
 
     Modules beside it that it imports are imported anew.
     """
-    helpers = {str(file) for file in _files_of(path, path.parent)}
+    _HELPERS.update(map(str, _files_of(path, path.parent)))
     for key, module in list(sys.modules.items()):
-        if key != "__main__" and getattr(module, "__file__", None) in helpers:
+        if key != "__main__" and getattr(module, "__file__", None) in _HELPERS:
             del sys.modules[key]
     importlib.invalidate_caches()
     own_name = f"{name}_{digest}"

@@ -174,8 +174,8 @@ _SETTING = ("losses", "n", "T", "scale")
 
 def _summary_table(rows: list[SummaryRow]) -> Table:
     return Table(
-        (*_SETTING, "strategy", "mean", "95% interval", "holds", "median", "5% to 95%", "CVaR", "bound",
-         "of bound"),
+        (*_SETTING, "strategy", "mean", "95% interval", "holds", "median", "5% to 95%", "CVaR",
+         "bound", "of bound"),
         [
             (
                 *_format_setting(row),

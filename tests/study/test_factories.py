@@ -128,7 +128,7 @@ def test_what_cannot_be_found_or_used_is_told_with_its_fix(name, message, file, 
     (tmp_path / "broken.py").write_text("def mine(:\n")
     (tmp_path / "hungry.py").write_text("import a_package_of_mine\n")
     file.write_text(TEXT.replace("parts:mine", name).replace("rate = [0.5, 1]\n", ""))
-    with pytest.raises(ValueError, match="strategies.mine") as refused:
+    with pytest.raises(ValueError, match="mine") as refused:
         cells_of(file)
     assert message in str(refused.value)
     assert str(file) in str(refused.value)
@@ -145,7 +145,7 @@ def test_losses_of_files_and_functions_are_checked(file):
         ('csv"', 'csv"\ncolumns = [["a", "c"]]', "'c'"),
     ):
         file.write_text(TEXT.replace(old, new))
-        with pytest.raises(ValueError, match="study.toml: ") as refused:
+        with pytest.raises(ValueError, match=r"losses|num_rounds") as refused:
             cells_of(file)
         assert message in str(refused.value)
 
