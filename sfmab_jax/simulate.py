@@ -40,6 +40,7 @@ from sfmab_jax.engine.validate import (
     check_rounds,
     check_shapes,
     check_switches,
+    check_tally,
     unit_of_losses,
 )
 from sfmab_jax.losses import LossSequence, as_loss_sequence
@@ -47,7 +48,7 @@ from sfmab_jax.numerics.threefry import pinned_generator
 from sfmab_jax.results.certificate import Certificate, certificate_from_rows, observe_certificates
 from sfmab_jax.results.concat import concat
 from sfmab_jax.results.norms import norms_from_row, warn_if_not_finite
-from sfmab_jax.results.result import Result, Results
+from sfmab_jax.results.result import KEPT_BY_OPTION, Result, Results
 from sfmab_jax.results.summary import Summarizer, Summary
 from sfmab_jax.until import Until
 
@@ -69,6 +70,8 @@ def simulate(
     feedback: Literal["bandit", "full"] | None = None,
     record: Callable[[BanditState], Any] | None = None,
     certificate: bool = False,
+    arm_counts: bool = False,
+    pseudo_regret: bool = False,
     keep: Literal["games", "moments"] = "games",
     until: Until | None = None,
     progress: bool | Callable[[int], None] | None = None,
@@ -106,6 +109,10 @@ def simulate(
         ``lambda state: state.full_information.learning_rate``.
       certificate: whether to follow the pathwise certificates of log-barrier AdaFTRL, see
         `sfmab_jax.results.certificate`; ``result.certificate`` then holds them.
+      arm_counts: whether to keep how often each arm was played, ``result.arm_counts``; it takes as
+        much memory as n regrets.
+      pseudo_regret: whether to keep the regret in expected losses, ``result.pseudo_regret``, of a
+        family that knows its means.
       keep: "games", the regret of every game; or "moments", only the moments of the regret and a
         histogram, in memory that does not grow with the number of games.
       until: play more games, as many again at each look, until this rule says that there are
@@ -170,17 +177,23 @@ def simulate(
         devices=chosen,
         engine=engine,
         batching=batching,
+        arm_counts=arm_counts,
+        pseudo_regret=pseudo_regret,
     )
     if chunk_rounds is None:
         streamed = 0 if run.has_own_losses else run.sequences_per_device
         size = chunk_rounds_for(sequence.num_arms, rounds, chosen[0], engine, streamed)
         run = replace(run, chunk_rounds=size)
-    check_switches(progress, certificate)
+    check_switches(
+        progress, certificate=certificate, arm_counts=arm_counts, pseudo_regret=pseudo_regret
+    )
+    check_tally(run)
     check_choice("keep", keep, ("games", "moments"))
-    if keep == "moments" and (certificate or record is not None or bookmarks is not None):
+    of_games = certificate or arm_counts or pseudo_regret or record is not None
+    if keep == "moments" and (of_games or bookmarks is not None):
         raise ValueError(
-            "keep='moments' keeps nothing of single games: no record, certificate or bookmarks; "
-            "use keep='games'"
+            "keep='moments' keeps nothing of single games: no record, certificate, arm_counts, "
+            "pseudo_regret or bookmarks; use keep='games'"
         )
     _check_until(until, keep, bookmarks)
     for name, bandit in named.items():
@@ -335,6 +348,7 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
             ),
             bandit=bandit,
             certificate=None if own[0].observed is None else _certificate(own, run),
+            kept=_kept(own, shape[:2]),
         )
         if has_laws and np.isfinite(norms.l_1).all():
             _warn_if_no_regret(name, results[name].expected_regret)
@@ -455,6 +469,16 @@ def _regret(best: np.ndarray, totals: list[np.ndarray], shape: tuple[int, ...]) 
     regret = np.concatenate(totals).reshape(shape)
     regret -= best
     return regret
+
+
+def _kept(batches: list[BatchResults], shape: tuple[int, int]) -> dict[str, np.ndarray]:
+    """Return what was kept of all games because it was asked for, by name; arrays [K, S, ...]."""
+    kept = {}
+    for name in KEPT_BY_OPTION:
+        parts = [getattr(batch, name) for batch in batches]
+        if parts[0] is not None:
+            kept[name] = np.concatenate(parts).reshape(*shape, *parts[0].shape[1:])
+    return kept
 
 
 def _certificate(batches: list[BatchResults], run: Run) -> Certificate:

@@ -17,7 +17,7 @@ from sfmab_jax.results.statistics import Over, check_level
 
 __all__ = ["Until", "decided", "precise"]
 
-Kind = Literal["expected", "realised"]
+Kind = Literal["expected", "realised", "pseudo"]
 _MOST_GAMES = 2**20
 
 

@@ -75,6 +75,7 @@ class Run:
       devices: JAX devices of one platform.
       engine: "scan" or "fused".
       batching: "lanes" or "vmap".
+      arm_counts, pseudo_regret: whether these are kept, too.
     """
 
     losses: LossSequence
@@ -91,6 +92,8 @@ class Run:
     devices: tuple[Any, ...]
     engine: str
     batching: str = "lanes"
+    arm_counts: bool = False
+    pseudo_regret: bool = False
 
     @property
     def num_games(self) -> int:
@@ -105,8 +108,12 @@ class Run:
     @property
     def loss_process(self) -> LossProcess:
         """The process by which a lane makes its losses."""
-        to_units = np.asarray(1 / self.unit, self.dtype)
-        return LossProcess(with_static_functions(self.losses.next), to_units)
+        return LossProcess(with_static_functions(self.losses.next), self.to_units)
+
+    @property
+    def to_units(self) -> np.ndarray:
+        """What a loss is multiplied by to be counted in units of the run."""
+        return np.asarray(1 / self.unit, self.dtype)
 
     @property
     def sequences_in_row(self) -> int | None:

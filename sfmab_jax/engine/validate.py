@@ -4,13 +4,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from sfmab_jax.base import Bandit, BanditState, with_static_functions
 from sfmab_jax.checks import check_integer
+from sfmab_jax.engine.layout import Run
 from sfmab_jax.engine.loss_stream import has_chance
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.losses.sequence import MOST_ROUNDS
+from sfmab_jax.numerics.threefry import pinned_generator, root_key
 
 __all__ = [
     "Games",
@@ -25,6 +28,7 @@ __all__ = [
     "check_rounds",
     "check_shapes",
     "check_switches",
+    "check_tally",
     "unit_of_losses",
 ]
 
@@ -137,12 +141,40 @@ def check_engine(
         check_fusible(name, bandit, record, num_arms, dtype, device)
 
 
-def check_switches(progress: Any, certificate: Any) -> None:
+def check_switches(progress: Any, **switches: Any) -> None:
     """Validate the boolean options."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise ValueError(f"progress is {progress!r}; give True, False, None or a function")
-    if not isinstance(certificate, bool):
-        raise ValueError(f"certificate is {certificate!r}; give True or False")
+    for name, switch in switches.items():
+        if not isinstance(switch, bool):
+            raise ValueError(f"{name} is {switch!r}; give True or False")
+
+
+def check_tally(run: Run) -> None:
+    """Refuse to tally what is not known, or what the engine does not see."""
+    for name in ("arm_counts", "pseudo_regret"):
+        if getattr(run, name) and run.engine == "fused":
+            raise ValueError(f"{name}=True needs engine='scan'; the fused engine keeps none")
+    if run.pseudo_regret:
+        _check_mean(run.losses)
+
+
+@pinned_generator()
+def _check_mean(losses: LossSequence) -> None:
+    """Refuse a family whose expected losses are not known, or are not [n]."""
+    if losses.mean is None:
+        what = "of a table are" if losses.table is not None else f"of {losses.name} are"
+        raise ValueError(
+            f"the expected losses {what} not known, in which pseudo_regret=True counts; give a "
+            "family that states them, as sf.losses.from_function(..., mean=...), or use the regret"
+        )
+    init, mean = with_static_functions((losses.init, losses.mean))
+    shape = jax.eval_shape(lambda: jnp.asarray(mean(init(root_key(0)), jnp.int32(1)))).shape
+    if shape != (losses.num_arms,):
+        raise ValueError(
+            f"mean of {losses.name} returns shape {list(shape)}; return the expected losses of all "
+            f"arms, [{losses.num_arms}]"
+        )
 
 
 def check_dtype(dtype: Any) -> np.dtype:

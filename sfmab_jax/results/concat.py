@@ -84,11 +84,12 @@ def _join(parts: list[Result]) -> Result:
     norms = first.norms
     if axis == 0:
         of_sequences: dict[str, Any] = {
-            name: np.concatenate([getattr(part.norms, name) for part in parts])
+            name: _joined_or_none([getattr(part.norms, name) for part in parts])
             for name in norms._fields
             if name not in ("num_arms", "rounds")
         }
         norms = norms._replace(**of_sequences)
+    kept = set.intersection(*(set(part.kept) for part in parts))
     certificates = [part.certificate for part in parts]
     return replace(
         parts[0],
@@ -100,7 +101,14 @@ def _join(parts: list[Result]) -> Result:
         certificate=None
         if any(certificate is None for certificate in certificates)
         else jax.tree.map(joined, *certificates),
+        kept={name: joined(*(part.kept[name] for part in parts)) for name in sorted(kept)},
     )
+
+
+def _joined_or_none(columns: list[np.ndarray | None]) -> np.ndarray | None:
+    """Join columns of norms; None if some parts lack it."""
+    known = [column for column in columns if column is not None]
+    return np.concatenate(known) if len(known) == len(columns) else None
 
 
 def _span(result: Result, axis: int) -> tuple[int, int]:

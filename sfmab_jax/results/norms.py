@@ -26,6 +26,8 @@ class Norms(NamedTuple):
       s_inf: max_i |S_i|.
       best: min_i S_i, the total loss of the best fixed arm.
       mean: mean_i S_i, the total loss of uniform play.
+      best_arm: argmin_i S_i, the lowest number of those that tie, int64; -1 where losses are not
+        finite. None if it was not kept: in files of earlier versions and in studies.
     """
 
     num_arms: int
@@ -36,6 +38,7 @@ class Norms(NamedTuple):
     s_inf: np.ndarray
     best: np.ndarray
     mean: np.ndarray
+    best_arm: np.ndarray | None = None
 
 
 def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> Norms:
@@ -63,6 +66,7 @@ def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> 
         s_inf=in_true_units(row.s_inf),
         best=in_true_units(row.lowest, row.excess),
         mean=in_true_units(row.lowest, row.mean_excess),
+        best_arm=np.where(np.isfinite(row.l_1), row.best_arm, -1).astype(np.int64),
     )
 
 

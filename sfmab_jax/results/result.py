@@ -18,7 +18,7 @@ from sfmab_jax.results.files import check_archive, write_atomically
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.statistics import Interval, Over
 
-__all__ = ["Result", "Results", "load"]
+__all__ = ["KEPT_BY_OPTION", "Result", "Results", "load"]
 
 _FORMAT = 1
 # Fields of a result that are written as they are. Files of earlier versions lack the last two.
@@ -33,7 +33,9 @@ _DESCRIPTION = (
     "first_sequence",
     "first_look",
 )
-Kind = Literal["expected", "realised"]
+Kind = Literal["expected", "realised", "pseudo"]
+# Kept of every game if `simulate` is called with the option of this name.
+KEPT_BY_OPTION = ("arm_counts", "pseudo_regret")
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Result:
       records: what ``record`` returned, leaves [K, S, C, ...]; states count losses in ``unit``.
       certificate: bounds along every path, if ``simulate(certificate=True)`` asked for them.
       bandit: the strategy itself; not stored in files.
+      kept: what else was asked for, by the name of its option; see `arm_counts` and
+        `pseudo_regret`.
       first_look: units of the first of several looks, if the run could stop at any of them
         (``simulate(until=...)``); None if its length was fixed beforehand.
 
@@ -79,6 +83,7 @@ class Result:
     records: Any = field(default=())
     certificate: Certificate | None = None
     bandit: Bandit | None = None
+    kept: Mapping[str, np.ndarray] = field(default_factory=dict)
     first_sequence: int = 0
     first_look: int | None = None
 
@@ -100,14 +105,62 @@ class Result:
         mean, doubtful = last.mean()[:, 0], last.is_doubtful()[:, 0]
         return statistics.in_words(mean, low[:, 0], high[:, 0], doubtful, len(self.regret))
 
+    @property
+    def pseudo_regret(self) -> np.ndarray:
+        """Regret in expected losses, sum_t mu_t(i_t) - min_i sum_t mu_t(i), [K, S, C].
+
+        mu_t is the mean of l_t given what the sequence drew at its start, such as its best arm. The
+        best arm is that of the means: other than in ``regret``, it does not follow the noise, and
+        the mean is smaller. Kept by ``simulate(pseudo_regret=True)``.
+
+        >>> import sfmab_jax as sf
+        >>> losses = sf.losses.bernoulli(num_arms=2, gap=0.25)
+        >>> result = sf.simulate(
+        ...     sf.strategies.uniform(), losses, num_rounds=9, num_seeds=3, pseudo_regret=True,
+        ...     arm_counts=True)
+        >>> gaps = [0, 0.25]
+        >>> bool((result.pseudo_regret == result.arm_counts @ gaps).all())
+        True
+        """
+        return self._asked_for("pseudo_regret")
+
+    @property
+    def arm_counts(self) -> np.ndarray:
+        """How often each arm was played, int32 [K, S, C, n].
+
+        Kept by ``simulate(arm_counts=True)``.
+        """
+        return self._asked_for("arm_counts")
+
+    @property
+    def best_arm(self) -> np.ndarray:
+        """The arm with the least total loss, the lowest number of those that tie, int64 [K, C]."""
+        if self.norms.best_arm is None:
+            raise ValueError(
+                f"{self.name!r}: results of studies, and files of earlier versions, do not say "
+                "which arm was best; play again with sf.simulate"
+            )
+        return self.norms.best_arm
+
+    def _asked_for(self, name: str) -> np.ndarray:
+        if name not in self.kept:
+            raise ValueError(
+                f"{self.name!r} has no {name.replace('_', ' ')}; play with simulate({name}=True)"
+            )
+        return self.kept[name]
+
     def samples(self, kind: Kind = "expected") -> np.ndarray:
-        """``expected_regret`` or ``regret``, by name."""
-        if kind not in ("expected", "realised"):
-            raise ValueError(f"kind is {kind!r}; choose 'expected' or 'realised'")
-        return self.expected_regret if kind == "expected" else self.regret
+        """``expected_regret``, ``regret`` or ``pseudo_regret``, by name."""
+        names = {"expected": "expected_regret", "realised": "regret", "pseudo": "pseudo_regret"}
+        if kind not in names:
+            raise ValueError(f"kind is {kind!r}; choose 'expected', 'realised' or 'pseudo'")
+        return getattr(self, names[kind])
 
     def mean(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
-        """Mean over the games, [1 or K, C]; both kinds estimate the expected regret."""
+        """Mean over the games, [1 or K, C].
+
+        Both "expected" and "realised" estimate the expected regret, "pseudo" the pseudo-regret.
+        """
         return statistics.games_of(self.samples(kind), over).mean(axis=0)
 
     def std(self, kind: Kind = "realised", over: Over | None = None) -> np.ndarray:
@@ -129,7 +182,7 @@ class Result:
           method: "student", Student's t; "bootstrap", bootstrap-t, which leans to the side of a
             skewed law; "sequential", which holds whenever one looks. By default the first, or the
             last where the run could stop early.
-          kind: of regret; both have the same mean, the expected one less noise.
+          kind: of regret; "expected" and "realised" have the same mean, the first less noise.
           over: the family, or given each sequence. NaN, with a warning, for a single unit.
         """
         statistics.check_level(level)
@@ -221,8 +274,12 @@ class Result:
         return Results({self.name: self}).to_xarray()
 
     def plot(self, **options: Any):
-        """Plot mean regret with its 95% interval against the rounds; see `plotting.regret`."""
+        """Plot mean regret with a band against the rounds; see `plotting.regret`."""
         return Results({self.name: self}).plot(**options)
+
+    def plot_tails(self, **options: Any):
+        """Plot P(regret > x) of the final regret; see `plotting.tails`."""
+        return Results({self.name: self}).plot_tails(**options)
 
 
 class Results(Mapping[str, Result]):
@@ -299,6 +356,8 @@ class Results(Mapping[str, Result]):
             descriptions.append({key: getattr(result, key) for key in _DESCRIPTION})
             arrays[f"{number}/regret"] = result.regret
             arrays[f"{number}/expected_regret"] = result.expected_regret
+            for key, array in result.kept.items():
+                arrays[f"{number}/kept/{key}"] = array
             if result.certificate is not None:
                 for key, array in result.certificate._asdict().items():
                     arrays[f"{number}/certificate/{key}"] = array
@@ -309,7 +368,8 @@ class Results(Mapping[str, Result]):
                     array = array.view(f"u{array.dtype.itemsize}")
                 arrays[name] = array
         first = next(iter(self.values()))
-        arrays |= {f"norms/{key}": np.asarray(v) for key, v in first.norms._asdict().items()}
+        norms = {key: v for key, v in first.norms._asdict().items() if v is not None}
+        arrays |= {f"norms/{key}": np.asarray(v) for key, v in norms.items()}
         header = json.dumps({"format": _FORMAT, "results": descriptions, "dtypes": dtypes})
         write_atomically(path, lambda file: np.savez(file, header=np.array(header), **arrays))
         return path
@@ -318,9 +378,13 @@ class Results(Mapping[str, Result]):
         """Return a data frame with a row for each strategy, sequence, seed and checkpoint.
 
         ``strategy`` is categorical, in the order of the results; ``run_seed`` is the seed of the
-        whole run.
+        whole run. Counts of the arms, if they were kept, are in ``arm_0``, ``arm_1``, ...
         """
-        frame = self.to_xarray().to_dataframe().reset_index()
+        data = self.to_xarray()
+        frame = data.drop_dims("arm", errors="ignore").to_dataframe().reset_index()
+        if "arm_counts" in data:
+            for arm in data["arm"].values:
+                frame[f"arm_{arm}"] = data["arm_counts"].sel(arm=arm).values.ravel()
         frame["strategy"] = frame["strategy"].astype("category").cat.set_categories(list(self))
         return frame
 
@@ -336,12 +400,20 @@ class Results(Mapping[str, Result]):
         first = next(iter(self.values()))
         dims = ("strategy", "sequence", "seed", "round")
         num_sequences, num_seeds, _ = first.regret.shape
+        kept = [
+            name for name in KEPT_BY_OPTION if all(name in result.kept for result in self.values())
+        ]
+        arms = {"arm": np.arange(first.norms.num_arms)} if "arm_counts" in kept else {}
         return xarray.Dataset(
             {
-                kind: (dims, np.stack([getattr(result, kind) for result in self.values()]))
-                for kind in ("regret", "expected_regret")
+                kind: (
+                    (*dims, "arm") if kind == "arm_counts" else dims,
+                    np.stack([getattr(result, kind) for result in self.values()]),
+                )
+                for kind in ("regret", "expected_regret", *kept)
             },
             coords={
+                **arms,
                 "strategy": list(self),
                 "sequence": first.first_sequence + np.arange(num_sequences),
                 "seed": first.first_seed + np.arange(num_seeds),
@@ -352,10 +424,22 @@ class Results(Mapping[str, Result]):
         )
 
     def plot(self, **options: Any):
-        """Plot mean regret with its 95% interval against the rounds; see `plotting.regret`."""
+        """Plot mean regret with a band against the rounds; see `plotting.regret`."""
         from sfmab_jax.results import plotting
 
         return plotting.regret(self, **options)
+
+    def plot_tails(self, **options: Any):
+        """Plot P(regret > x) of the final regret; see `plotting.tails`."""
+        from sfmab_jax.results import plotting
+
+        return plotting.tails(self, **options)
+
+    def plot_difference(self, one: str, other: str, **options: Any):
+        """Plot the paired difference of two strategies; see `plotting.difference`."""
+        from sfmab_jax.results import plotting
+
+        return plotting.difference(self, one, other, **options)
 
 
 def load(path: str | os.PathLike) -> Results:
@@ -389,11 +473,17 @@ def load(path: str | os.PathLike) -> Results:
 
 
 def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
-    norms: dict[str, Any] = {key: stored[f"norms/{key}"] for key in Norms._fields}
+    # Files of earlier versions lack what has a default.
+    norms: dict[str, Any] = {
+        key: stored[f"norms/{key}"]
+        for key in Norms._fields
+        if f"norms/{key}" in stored or key not in Norms._field_defaults
+    }
     norms["num_arms"] = int(norms["num_arms"])
     results = {}
     for number, description in enumerate(header["results"]):
         prefix = f"{number}/records/"
+        kept = {key: f"{number}/kept/{key}" for key in KEPT_BY_OPTION}
         results[description["name"]] = Result(
             rounds=norms["rounds"],
             regret=stored[f"{number}/regret"],
@@ -401,6 +491,7 @@ def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
             norms=Norms(**norms),
             records=[stored[name] for name in stored if name.startswith(prefix)],
             certificate=_load_certificate(stored, number),
+            kept={key: stored[name] for key, name in kept.items() if name in stored},
             **description,
         )
     return Results(results)

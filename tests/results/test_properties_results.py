@@ -108,6 +108,35 @@ def test_pictures_show_the_means(regret, unit):
     np.testing.assert_allclose(one, 100 * other, rtol=1e-9, atol=1e-9)
 
 
+@property_of(
+    plotting.tails,
+    plotting.difference,
+    plotting.paper,
+    examples=5,
+    regret=regrets,
+    unit=powers_of_two,
+)
+def test_pictures_of_tails_and_differences(regret, unit):
+    """Tails fall from the share of games above, and swapping two strategies turns the sign."""
+    results = {"first": made(np.abs(regret) + 1), "second": made(-regret)}
+    with plotting.paper(column=1):
+        axes = plotting.tails(results, unit=unit)
+        assert axes.figure.get_figwidth() == 3.25
+    for line in axes.get_lines():
+        share = line.get_ydata()[np.isfinite(line.get_ydata())]
+        assert (np.diff(share) <= 0).all()
+        assert ((share > 0) & (share <= 1)).all()
+    plt.close(axes.figure)
+    drawn = [
+        plotting.difference(results, *names, unit=unit)
+        for names in (("first", "second"), ("second", "first"))
+    ]
+    one, other = (axes.get_lines()[1].get_ydata() for axes in drawn)
+    np.testing.assert_array_equal(one, -other)
+    for axes in drawn:
+        plt.close(axes.figure)
+
+
 @property_of(plotting.losses, examples=5, table=tables)
 def test_the_picture_of_losses_is_the_table(table):
     figure = plotting.losses(sf.losses.from_array(table), num_rounds=ROUNDS)

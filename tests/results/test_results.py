@@ -1,6 +1,7 @@
 """Results: statistics over the seeds, tables and plots."""
 
 import re
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -265,6 +266,79 @@ def test_to_pandas(pair):
     assert row["regret"].item() == pair["first"].regret[0, 4, 2]
     assert row["expected_regret"].item() == pair["first"].expected_regret[0, 4, 2]
     assert len(pair["second"].to_pandas()) == 30
+
+
+def kept_of_two(seed=0):
+    """Two strategies of which everything was kept: 2 sequences, 5 seeds, 3 checkpoints, 3 arms."""
+    generator = np.random.default_rng(seed)
+    shape = (2, 5, 3)
+    best_arm = generator.integers(3, size=(2, 3))
+    results = {}
+    for name, result in two_strategies().items():
+        kept = {
+            "arm_counts": generator.integers(9, size=(*shape, 3)).astype(np.int32),
+            "pseudo_regret": generator.normal(size=shape),
+        }
+        norms = result.norms._replace(best_arm=best_arm)
+        results[name] = replace(result, kept=kept, norms=norms)
+    return sf.Results(results)
+
+
+def test_what_was_kept_is_in_tables():
+    results = kept_of_two()
+    data = results.to_xarray()
+    assert data.arm_counts.dims == ("strategy", "sequence", "seed", "round", "arm")
+    frame = results.to_pandas()
+    assert len(frame) == 2 * 2 * 5 * 3
+    for _, row in frame.sample(9, random_state=0).iterrows():
+        result = results[row["strategy"]]
+        place = row["sequence"], row["seed"] - 100, [1, 10, 100].index(row["round"])
+        assert row["pseudo_regret"] == result.pseudo_regret[place]
+        assert [row[f"arm_{arm}"] for arm in range(3)] == result.arm_counts[place].tolist()
+    some = sf.Results({**results, "third": two_strategies()["second"]})
+    assert set(some.to_xarray()) == {"regret", "expected_regret"}
+
+
+def test_what_was_kept_is_in_files_and_joined(tmp_path):
+    results = kept_of_two()
+    loaded = sf.load(results.save(tmp_path / "kept.npz"))
+    more = {name: replace(result, first_seed=105) for name, result in results.items()}
+    joined = sf.concat([results, sf.Results(more)])
+    for name, result in results.items():
+        np.testing.assert_array_equal(loaded[name].best_arm, result.best_arm)
+        for key, array in result.kept.items():
+            np.testing.assert_array_equal(loaded[name].kept[key], array)
+            assert loaded[name].kept[key].dtype == array.dtype
+            np.testing.assert_array_equal(joined[name].kept[key], np.concatenate([array] * 2, 1))
+    first = results["first"]
+    later = replace(first, first_sequence=2, kept={"arm_counts": first.arm_counts})
+    both = sf.concat([first, later])
+    assert set(both.kept) == {"arm_counts"}
+    np.testing.assert_array_equal(both.best_arm, np.concatenate([first.best_arm] * 2))
+    unknown = replace(later, norms=later.norms._replace(best_arm=None))
+    assert sf.concat([first, unknown]).norms.best_arm is None
+
+
+def test_pseudo_regret_is_a_kind():
+    results = kept_of_two()
+    first = results["first"]
+    for statistic in ("mean", "std", "is_doubtful"):
+        ours = getattr(first, statistic)(kind="pseudo")
+        wanted = getattr(replace(first, regret=first.pseudo_regret), statistic)(kind="realised")
+        np.testing.assert_array_equal(ours, wanted)
+    assert results.difference("first", "second", kind="pseudo").estimate.shape == (1, 3)
+    assert first.quantiles([0.5], kind="pseudo").shape == (1, 1, 3)
+
+
+def test_what_was_not_kept_is_asked_for_in_vain(pair):
+    first = pair["first"]
+    for ask in (lambda: first.pseudo_regret, lambda: first.mean("pseudo")):
+        with pytest.raises(ValueError, match=r"play with simulate\(pseudo_regret=True\)"):
+            ask()
+    with pytest.raises(ValueError, match=r"'first' has no arm counts.*\(arm_counts=True\)"):
+        first.arm_counts  # noqa: B018
+    with pytest.raises(ValueError, match="do not say which arm was best"):
+        first.best_arm  # noqa: B018
 
 
 # Plots.
