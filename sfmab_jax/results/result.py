@@ -55,7 +55,8 @@ class Result:
       norms: of the loss sequences.
       seed, first_seed, losses, dtype: of the run.
       first_sequence: the number of the first loss sequence.
-      seconds: wall time of the whole simulation, compilation included.
+      seconds: that its games took without compiling, added up over the threads that played them;
+        on CPU a thread keeps one core busy.
       unit: what the strategies saw as a loss of 1. Not 1 only for losses above 1e6 or below 1e-6.
       records: what ``record`` returned, leaves [K, S, C, ...]; states count losses in ``unit``.
       certificate: bounds along every path, if ``simulate(certificate=True)`` asked for them.
