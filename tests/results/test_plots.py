@@ -94,8 +94,10 @@ def test_labels_tell_the_pseudo_regret():
     pseudo = {"kind": "pseudo"}
     assert results.plot(**pseudo).get_ylabel().startswith("mean pseudo-regret\n")
     assert results.plot(kind="realised").get_ylabel().startswith("mean realised regret\n")
-    assert results.plot_difference(*both, **pseudo).get_ylabel().startswith(
-        "difference of pseudo-regret\n"
+    assert (
+        results.plot_difference(*both, **pseudo)
+        .get_ylabel()
+        .startswith("difference of pseudo-regret\n")
     )
     axes = results.plot_tails(**pseudo)
     assert axes.get_ylabel().startswith("P(pseudo-regret > x)\n")
