@@ -2,13 +2,20 @@
 
 import inspect
 import operator
-from collections.abc import Callable
+import re
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from jax.core import Tracer
 
 __all__ = [
+    "Refusal",
+    "check_arguments",
     "check_functions",
     "check_horizon",
     "check_integer",
@@ -17,6 +24,8 @@ __all__ = [
     "check_probability",
     "horizon_argument",
     "is_known",
+    "naming_errors",
+    "refusing",
 ]
 
 _LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
@@ -72,6 +81,107 @@ def check_functions(**values: Any) -> None:
     for name, value in values.items():
         if not callable(value):
             raise ValueError(f"{name} is {value!r}; give a function")
+
+
+def check_arguments(what: str, function: Callable[..., Any], given: str, hint: str, **parameters):
+    """Raise ValueError unless a function of the user's can be called with these arguments.
+
+    Args:
+      what: names the function.
+      function: of any kind; those that do not tell their arguments pass.
+      given: the names of the arguments that it is given, as "key, round".
+      hint: what to do.
+      **parameters: given by name.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*given.split(", "), **parameters)
+    except TypeError as error:
+        named = ", ".join([given, *(f"{name}=..." for name in parameters)])
+        raise ValueError(f"{what} takes {signature}, but is given ({named}): {error}; {hint}") from None
+
+
+# What it means that JAX cannot go on with a function, by the error; the first that fits.
+_MEANINGS = (
+    (
+        jax.errors.TracerBoolConversionError,
+        "decides by a Python `if`, `while`, `and`, `or` or `not` on a number that is known only "
+        "when it is played; use jnp.where(condition, this, that)",
+    ),
+    (
+        jax.errors.TracerIntegerConversionError,
+        "takes a number that is known only when it is played for an index or a length of Python; "
+        "index arrays of jax.numpy, and keep their shapes fixed",
+    ),
+    (
+        jax.errors.TracerArrayConversionError,
+        "gives NumPy an array that is known only when it is played; use jax.numpy",
+    ),
+    (
+        jax.errors.NonConcreteBooleanIndexError,
+        "selects by a mask, so that a shape is known only when it is played; use "
+        "jnp.where(mask, values, 0)",
+    ),
+    (
+        jax.errors.UnexpectedTracerError,
+        "reads a number that another call left behind; keep it in the state",
+    ),
+    (
+        jax.errors.ConcretizationTypeError,
+        "makes a number of Python, by float(), int() or math, of one that is known only when it "
+        "is played; use jax.numpy",
+    ),
+)
+# Where JAX and this package are.
+_FOLDERS = tuple(str(Path(file).parent) for file in (jax.__file__, __file__))
+
+
+class Refusal(ValueError):
+    """What a function of the user's does wrong, said while JAX traces it."""
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise a `Refusal` as a plain ValueError, without the frames and the notes of JAX."""
+    try:
+        yield
+    except Refusal as error:
+        raise ValueError(str(error)) from None
+
+
+@contextmanager
+def naming_errors(what: str) -> Iterator[None]:
+    """Say in words of the user's, not of JAX's, why a function of the user's cannot be traced.
+
+    Errors of JAX become a `Refusal` that names the function and the line; others stay what they
+    are, with a note of the function.
+
+    Args:
+      what: names the function, as "update of the sampling scheme of strategy 'mine'".
+    """
+    try:
+        yield
+    except Refusal:
+        raise
+    except (TypeError, ValueError, IndexError) as error:
+        meaning = next((text for kind, text in _MEANINGS if isinstance(error, kind)), None)
+        frames = traceback.extract_tb(error.__traceback__)
+        if meaning is None:
+            text = str(error).split("\n")[0]
+            if not frames[-1].filename.startswith(_FOLDERS[0]) and "Tracer" not in text:
+                error.add_note(f"in {what}")
+                raise
+            meaning = "fails: " + re.sub(r"\w*Tracer\w*", "array", text).rstrip(".")
+        own = [frame for frame in frames if not frame.filename.startswith(_FOLDERS)]
+        own = [frame for frame in own if "contextlib" not in frame.filename]
+        place = f" (line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
+        raise Refusal(f"{what} {meaning}{place}") from None
+    except Exception as error:
+        error.add_note(f"in {what}")
+        raise
 
 
 def check_horizon(num_rounds: Any, least: int = 1) -> None:

@@ -19,7 +19,7 @@ from sfmab_jax.base import (
 )
 from sfmab_jax.numerics.arms import pick
 
-__all__ = ["compose", "parts_of"]
+__all__ = ["compose", "is_composed", "parts_of"]
 
 
 def compose(
@@ -65,6 +65,12 @@ def compose(
         update=Partial(_update, parts),
         feedback=show,
     )
+
+
+def is_composed(bandit: Bandit) -> bool:
+    """Whether a bandit is as `compose` made it, but for its feedback."""
+    functions = [getattr(function, "func", None) for function in bandit[:3]]
+    return functions == [_init, _probabilities, _update]
 
 
 def parts_of(bandit: Bandit) -> tuple[Sampling, Estimation, FullInformation]:

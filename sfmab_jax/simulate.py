@@ -121,6 +121,11 @@ def simulate(
     >>> result.regret.shape
     (1, 8, 2)
     """
+    if isinstance(strategies, list | tuple) and not isinstance(strategies, Bandit):
+        raise ValueError(
+            f"strategies is a {type(strategies).__name__} of {len(strategies)}; give a Bandit, or "
+            'a dict that names them, as {"first": ..., "second": ...}'
+        )
     named = dict(strategies) if isinstance(strategies, Mapping) else {"strategy": strategies}
     if not named:
         raise ValueError("strategies is empty; give at least one bandit")
@@ -137,7 +142,6 @@ def simulate(
     dtype = check_dtype(dtype)
     for name, bandit in named.items():
         check_parameters(name, bandit, dtype)
-        check_record(record, bandit, sequence.num_arms, dtype)
     rounds = check_rounds(num_rounds, sequence)
     chosen = check_devices(devices)
     check_choice("engine", engine, ("scan", "fused"))
@@ -174,6 +178,7 @@ def simulate(
         )
     for name, bandit in named.items():
         check_shapes(name, bandit, sequence.num_arms, dtype)
+        check_record(record, bandit, sequence.num_arms, dtype)
         check_engine(engine, name, bandit, record, sequence.num_arms, dtype, chosen[0])
     observers = {
         name: observe_certificates(bandit) if certificate else None
