@@ -135,8 +135,7 @@ _MEANINGS = (
         "is played; use jax.numpy",
     ),
 )
-# Where JAX and this package are.
-_FOLDERS = tuple(str(Path(file).parent) for file in (jax.__file__, __file__))
+_JAX, _PACKAGE = (str(Path(file).parent) for file in (jax.__file__, __file__))
 
 
 class Refusal(ValueError):
@@ -156,8 +155,8 @@ def refusing() -> Iterator[None]:
 def naming_errors(what: str) -> Iterator[None]:
     """Say in words of the user's, not of JAX's, why a function of the user's cannot be traced.
 
-    Errors of JAX become a `Refusal` that names the function and the line; others stay what they
-    are, with a note of the function.
+    What goes wrong in the user's lines becomes a `Refusal` that names the function and the line.
+    Errors that this package raises stay as they are, and so do unusual ones.
 
     Args:
       what: names the function, as "update of the sampling scheme of strategy 'mine'".
@@ -166,19 +165,17 @@ def naming_errors(what: str) -> Iterator[None]:
         yield
     except Refusal:
         raise
-    except (TypeError, ValueError, IndexError) as error:
-        meaning = next((text for kind, text in _MEANINGS if isinstance(error, kind)), None)
+    except (TypeError, ValueError, LookupError, AttributeError, NameError) as error:
         frames = traceback.extract_tb(error.__traceback__)
-        if meaning is None:
-            text = str(error).split("\n")[0]
-            if not frames[-1].filename.startswith(_FOLDERS[0]) and "Tracer" not in text:
-                error.add_note(f"in {what}")
-                raise
-            meaning = "fails: " + re.sub(r"\w*Tracer\w*", "array", text).rstrip(".")
-        own = [frame for frame in frames if not frame.filename.startswith(_FOLDERS)]
-        own = [frame for frame in own if "contextlib" not in frame.filename]
-        place = f" (line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
-        raise Refusal(f"{what} {meaning}{place}") from None
+        where = [frame for frame in frames if not frame.filename.startswith(_JAX)][-1]
+        if where.filename.startswith(_PACKAGE):
+            error.add_note(f"in {what}")
+            raise
+        text = re.sub(r"\w*Tracer\w*", "array", str(error).split("\n")[0].rstrip("."))
+        meanings = (text for kind, text in _MEANINGS if isinstance(error, kind))
+        meaning = next(meanings, f"fails: {text}")
+        place = f"line {where.lineno} of {Path(where.filename).name}"
+        raise Refusal(f"{what} {meaning} ({place})") from None
     except Exception as error:
         error.add_note(f"in {what}")
         raise

@@ -229,7 +229,13 @@ def _play_batches(
                 yield _under_own_settings()(partial(one_job, play, number, batch))
 
     def one_job(play: Callable[..., Any], number: int, batch: int, stop: threading.Event) -> Any:
-        played = play(batch, stop=stop)
+        try:
+            played = play(batch, stop=stop)
+        except jax.errors.UnexpectedTracerError:
+            raise ValueError(
+                f"strategy {list(bandits)[number]!r} or the losses keep a number of one call for "
+                "another, in a variable of theirs; they are pure functions: keep it in the state"
+            ) from None
         return None if played is None else take(number, batch, played)
 
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from sfmab_jax.base import Bandit, BanditState, static_functions, with_static_functions
+from sfmab_jax.base import Bandit, BanditState, with_static_functions
 from sfmab_jax.checks import Refusal, check_arguments, check_integer, naming_errors, refusing
 from sfmab_jax.compose import compose, is_composed, parts_of
 from sfmab_jax.losses import LossSequence
@@ -60,30 +60,13 @@ def check_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> N
         num_arms,
         dtype,
     )
-    try:
-        if kind in _GOOD_SHAPES:
-            return
-    except TypeError:
-        _refuse_unhashable(name, bandit)
-        raise
+    if kind in _GOOD_SHAPES:
+        return
     with refusing():
         _trace_round(name, bandit, num_arms, dtype)
     if len(_GOOD_SHAPES) >= 256:
         _GOOD_SHAPES.clear()
     _GOOD_SHAPES.add(kind)
-
-
-def _refuse_unhashable(name: str, bandit: Bandit) -> None:
-    """Name the function that cannot be hashed; programs are kept by their functions."""
-    for function in static_functions(with_static_functions(bandit)):
-        try:
-            hash(function)
-        except TypeError:
-            raise ValueError(
-                f"strategy {name!r} has a function that cannot be hashed, "
-                f"{shorten(repr(function), 80)}; give a plain function, or an object of a class "
-                "that is @dataclass(frozen=True)"
-            ) from None
 
 
 # The fields of a `BanditState`, in words.
@@ -157,7 +140,9 @@ def _checked(part: Any, subject: str, place: str, num_arms: int) -> Any:
 
         return call
 
-    kinds = [kind for kind in given if getattr(part, kind, None) is not None]
+    kinds = [kind for kind in given if kind in part._fields]
+    if getattr(part, "weigh", given) is None:  # it may be left out
+        kinds.remove("weigh")
     return part._replace(**{kind: checked(kind) for kind in kinds})
 
 
