@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import jax
@@ -14,18 +15,21 @@ import numpy as np
 from jax.core import Tracer
 
 __all__ = [
-    "Refusal",
+    "PartError",
     "check_arguments",
     "check_functions",
     "check_horizon",
     "check_integer",
+    "check_kept",
     "check_number",
     "check_positive",
     "check_probability",
+    "described",
     "horizon_argument",
     "is_known",
     "naming_errors",
     "refusing",
+    "strongly_typed",
 ]
 
 _LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
@@ -101,7 +105,9 @@ def check_arguments(what: str, function: Callable[..., Any], given: str, hint: s
         signature.bind(*given.split(", "), **parameters)
     except TypeError as error:
         named = ", ".join([given, *(f"{name}=..." for name in parameters)])
-        raise ValueError(f"{what} takes {signature}, but is given ({named}): {error}; {hint}") from None
+        raise ValueError(
+            f"{what} takes {signature}, but is given ({named}): {error}; {hint}"
+        ) from None
 
 
 # What it means that JAX cannot go on with a function, by the error; the first that fits.
@@ -138,16 +144,16 @@ _MEANINGS = (
 _JAX, _PACKAGE = (str(Path(file).parent) for file in (jax.__file__, __file__))
 
 
-class Refusal(ValueError):
+class PartError(ValueError):
     """What a function of the user's does wrong, said while JAX traces it."""
 
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Raise a `Refusal` as a plain ValueError, without the frames and the notes of JAX."""
+    """Raise a `PartError` as a plain ValueError, without the frames and the notes of JAX."""
     try:
         yield
-    except Refusal as error:
+    except PartError as error:
         raise ValueError(str(error)) from None
 
 
@@ -155,7 +161,7 @@ def refusing() -> Iterator[None]:
 def naming_errors(what: str) -> Iterator[None]:
     """Say in words of the user's, not of JAX's, why a function of the user's cannot be traced.
 
-    What goes wrong in the user's lines becomes a `Refusal` that names the function and the line.
+    What goes wrong in the user's lines becomes a `PartError` that names the function and the line.
     Errors that this package raises stay as they are, and so do unusual ones.
 
     Args:
@@ -163,7 +169,7 @@ def naming_errors(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except Refusal:
+    except PartError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, NameError) as error:
         frames = traceback.extract_tb(error.__traceback__)
@@ -175,10 +181,50 @@ def naming_errors(what: str) -> Iterator[None]:
         meanings = (text for kind, text in _MEANINGS if isinstance(error, kind))
         meaning = next(meanings, f"fails: {text}")
         place = f"line {where.lineno} of {Path(where.filename).name}"
-        raise Refusal(f"{what} {meaning} ({place})") from None
+        raise PartError(f"{what} {meaning} ({place})") from None
     except Exception as error:
         error.add_note(f"in {what}")
         raise
+
+
+def strongly_typed(state: Any) -> Any:
+    """Return the types of a state as games carry it: where it began as Python's 0, int32[]."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state)
+
+
+class _Type(str):
+    """The type of an array, as float32[3]: a text that shows itself without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def check_kept(what: str, place: str, before: Any, after: Any) -> None:
+    """Raise `PartError` unless a state keeps its structure, and its arrays their types and shapes.
+
+    Args:
+      what: names the function that returned the state ``after``.
+      place: what the state is called.
+      before, after: pytrees of `jax.ShapeDtypeStruct`.
+    """
+    structures: list[Any] = [jax.tree.structure(state) for state in (before, after)]
+    if structures[0] != structures[1]:
+        raise PartError(
+            f"{what} returns {described(after)}, not the structure of init, {described(before)}; "
+            "return the next state, made as init makes the first"
+        )
+    for (path, old), new in zip(jax.tree.leaves_with_path(before), jax.tree.leaves(after)):
+        if (old.shape, old.dtype) != (new.shape, new.dtype):
+            raise PartError(
+                f"{what} makes {place}{jax.tree_util.keystr(path)} {described(new)} of "
+                f"{described(old)}; keep its type and shape"
+            )
+
+
+def described(state: Any) -> str:
+    """Return a state in words, with the types of its arrays: Floor(num_rounds=float32[])."""
+    types = jax.tree.map(lambda x: _Type(f"{x.dtype}{list(x.shape)}"), state)
+    return shorten(repr(types), 120)
 
 
 def check_horizon(num_rounds: Any, least: int = 1) -> None:

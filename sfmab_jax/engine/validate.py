@@ -8,7 +8,16 @@ import jax
 import numpy as np
 
 from sfmab_jax.base import Bandit, BanditState, with_static_functions
-from sfmab_jax.checks import Refusal, check_arguments, check_integer, naming_errors, refusing
+from sfmab_jax.checks import (
+    PartError,
+    check_arguments,
+    check_integer,
+    check_kept,
+    described,
+    naming_errors,
+    refusing,
+    strongly_typed,
+)
 from sfmab_jax.compose import compose, is_composed, parts_of
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.losses.sequence import MOST_ROUNDS
@@ -98,7 +107,7 @@ def _trace_round(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> N
     else:
         checked = _checked(bandit, subject, "state", num_arms)
     unit = jax.ShapeDtypeStruct((), dtype)
-    state = jax.eval_shape(lambda unit: checked.init(num_arms, dtype, unit), unit)
+    state = strongly_typed(jax.eval_shape(lambda unit: checked.init(num_arms, dtype, unit), unit))
     if is_composed(bandit):
         _check_play(subject, state.full_information, num_arms)
     jax.eval_shape(checked.probabilities, state)
@@ -112,9 +121,9 @@ def _trace_round(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> N
     if is_composed(bandit):
         for field, words in _PARTS.items():
             before, after = getattr(state, field), getattr(later, field)
-            _check_kept(f"update of the {words} of {subject}", f"state.{field}", before, after)
+            check_kept(f"update of the {words} of {subject}", f"state.{field}", before, after)
     else:
-        _check_kept(f"update of {subject}", "state", state, later)
+        check_kept(f"update of {subject}", "state", state, later)
 
 
 def _checked(part: Any, subject: str, place: str, num_arms: int) -> Any:
@@ -126,7 +135,7 @@ def _checked(part: Any, subject: str, place: str, num_arms: int) -> Any:
         function, what = getattr(part, kind), f"{kind} of {subject}"
         hint = f"define {kind}({given[kind]})"
         if not callable(function):
-            raise Refusal(f"{what} is {shorten(repr(function), 80)}; {hint}")
+            raise PartError(f"{what} is {shorten(repr(function), 80)}; {hint}")
         check_arguments(what, function, given[kind], hint)
 
         def call(*arguments: Any) -> Any:
@@ -151,7 +160,7 @@ def _check_shape(what: str, returned: Any, shape: tuple[int, ...]) -> None:
     if not _is_array(returned) or np.shape(returned) != shape:
         text = f"shape {list(np.shape(returned))}" if _is_array(returned) else repr(returned)
         wanted = "one number for each arm, " if shape else "a number, "
-        raise Refusal(f"{what} returns {shorten(text, 80)}; return {wanted}{list(shape)}")
+        raise PartError(f"{what} returns {shorten(text, 80)}; return {wanted}{list(shape)}")
 
 
 def _is_array(value: Any) -> bool:
@@ -166,12 +175,12 @@ def _check_leaves(what: str, place: str, state: Any) -> None:
     for path, leaf in jax.tree.leaves_with_path(state):
         where = f"{place}{jax.tree_util.keystr(path)}"
         if not _is_array(leaf):
-            raise Refusal(
+            raise PartError(
                 f"{what} puts {shorten(repr(leaf), 60)} in {where}; a state holds arrays and "
                 "numbers: leave the rest to the function that makes the part"
             )
         if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            raise Refusal(
+            raise PartError(
                 f"{what} has a random key in {where}; parts are pure functions of what was played "
                 "and get no random numbers of their own"
             )
@@ -181,44 +190,15 @@ def _check_play(subject: str, state: Any, num_arms: int) -> None:
     """Refuse a full-information strategy whose state has no play [n]."""
     what = f"the full-information strategy of {subject}"
     if not hasattr(state, "play"):
-        raise Refusal(
-            f"{what} has the state {_described(state)}, without play; return a NamedTuple with "
+        raise PartError(
+            f"{what} has the state {described(state)}, without play; return a NamedTuple with "
             f"the field play, p_{{t+1}} [{num_arms}]"
         )
     shape = getattr(state.play, "shape", None)
     if shape != (num_arms,):
-        raise Refusal(
-            f"{what} has play {_described(state.play)}; give one number for each arm, [{num_arms}]"
+        raise PartError(
+            f"{what} has play {described(state.play)}; give one number for each arm, [{num_arms}]"
         )
-
-
-def _check_kept(what: str, place: str, before: Any, after: Any) -> None:
-    """Refuse an update that returns another structure, type or shape than the state had."""
-    structures: list[Any] = [jax.tree.structure(state) for state in (before, after)]
-    if structures[0] != structures[1]:
-        raise Refusal(
-            f"{what} returns {_described(after)}, not the structure of init, {_described(before)}; "
-            "return the next state, made as init makes the first"
-        )
-    for (path, old), new in zip(jax.tree.leaves_with_path(before), jax.tree.leaves(after)):
-        if (old.shape, old.dtype) != (new.shape, new.dtype) and not old.weak_type:
-            raise Refusal(
-                f"{what} makes {place}{jax.tree_util.keystr(path)} {_described(new)} of "
-                f"{_described(old)}; keep its type and shape"
-            )
-
-
-class _Type(str):
-    """The type of a leaf, as float32[3], without the quotes of a text."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
-def _described(state: Any) -> str:
-    """Return a state in words, with the types of its arrays: Floor(num_rounds=float32[])."""
-    types = jax.tree.map(lambda x: _Type(f"{x.dtype}{list(x.shape)}"), state)
-    return shorten(repr(types), 120)
 
 
 def check_record(
