@@ -16,10 +16,12 @@ from sfmab_jax.base import (
     Bandit,
     BanditState,
     feedback_of,
+    has_own_functions,
     known_function,
     with_static_functions,
 )
 from sfmab_jax.checks import check_integer
+from sfmab_jax.compose import is_composed, parts_of
 from sfmab_jax.engine.gather import BatchResults
 from sfmab_jax.engine.layout import Run, chunk_rounds_for, games_per_call
 from sfmab_jax.engine.measure import Row
@@ -45,7 +47,7 @@ from sfmab_jax.engine.validate import (
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.numerics.threefry import pinned_generator
 from sfmab_jax.results.certificate import Certificate, certificate_from_rows, observe_certificates
-from sfmab_jax.results.norms import norms_from_row, warn_if_not_finite
+from sfmab_jax.results.norms import norms_from_row, warn_if_no_regret, warn_if_not_finite
 from sfmab_jax.results.result import Result, Results
 from sfmab_jax.results.summary import Summarizer, Summary
 
@@ -269,7 +271,8 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
         if own[0].first_without_law is not None:
             first = np.concatenate([batch.first_without_law for batch in own]).reshape(shape[:2])
             is_finite = np.isfinite(norms.l_1).all(axis=1)[:, None]
-            has_laws = _warn_if_no_law(name, first[np.broadcast_to(is_finite, first.shape)], run)
+            first = first[np.broadcast_to(is_finite, first.shape)]
+            has_laws = _warn_if_no_law(name, bandit, first, run)
         results[name] = Result(
             name=name,
             rounds=run.checkpoints,
@@ -284,8 +287,9 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
             bandit=bandit,
             certificate=None if own[0].observed is None else _certificate(own, run),
         )
-        if has_laws and np.isfinite(norms.l_1).all():
-            _warn_if_no_regret(name, results[name].expected_regret)
+        if has_laws:
+            is_finite = np.isfinite(norms.l_1).all(axis=1)
+            warn_if_no_regret(name, results[name].expected_regret[is_finite], stacklevel=4)
     return Results(results)
 
 
@@ -312,11 +316,11 @@ def _summarize(
         totals = np.stack([results.realised, results.expected], axis=1)
         summarizers[number].add(batch * run.batch_games, totals - norms.best[:, None])
         first = results.first_without_law
-        return None if first is None or not first.any() else first[first > 0]
+        return None if first is None or not first.any() else first[first != 0]
 
     kept, seconds = play(lambda number: "all", add)
     summaries = {}
-    for number, (name, summarizer) in enumerate(zip(bandits, summarizers, strict=True)):
+    for number, (name, bandit) in enumerate(bandits.items()):
         summaries[name] = Summary(
             name=name,
             rounds=run.checkpoints,
@@ -324,12 +328,12 @@ def _summarize(
             num_seeds=run.num_seeds,
             num_arms=run.losses.num_arms,
             **_description(run, seconds),
-            **summarizer.collected(),
+            **summarizers[number].collected(),
         )
         own = kept[number * run.num_batches : (number + 1) * run.num_batches]
         first = [rounds for rounds in own if rounds is not None]
-        if not first or _warn_if_no_law(name, np.concatenate(first), run):
-            _warn_if_no_regret(name, summaries[name].mean())
+        if not first or _warn_if_no_law(name, bandit, np.concatenate(first), run):
+            warn_if_no_regret(name, summaries[name].mean(), stacklevel=4)
     return summaries
 
 
@@ -352,36 +356,33 @@ def _under_own_settings() -> Iterator[None]:
         yield
 
 
-def _warn_if_no_law(name: str, first: np.ndarray, run: Run) -> bool:
-    """Warn if some p'_t of a strategy was no law; return whether all were.
+def _warn_if_no_law(name: str, bandit: Bandit, first: np.ndarray, run: Run) -> bool:
+    """Warn if some p_t or p'_t of a strategy was no law; return whether all were.
 
     Args:
       name: of the strategy.
-      first: the first round of games whose p'_t was none; 0 if there is none.
+      bandit: the strategy.
+      first: the first round of games without a law, as in `rounds.watch_law`.
       run: what was played; rounds past its last one do not count.
     """
-    bad = first[(first > 0) & (first <= run.num_rounds)]
+    bad = first[(first != 0) & (np.abs(first) <= run.num_rounds)]
     if bad.size:
+        earliest = bad[np.argmin(np.abs(bad))]
+        subject = "probabilities" if earliest > 0 else "plays p_t"
+        culprit = "sampling scheme" if is_composed(bandit) else "function probabilities"
+        if earliest < 0:
+            _, *parts = parts_of(bandit)
+            words = zip(parts, ("estimation scheme", "full-information strategy"), strict=True)
+            culprit = " or ".join(text for part, text in words if not has_own_functions(part))
         warnings.warn(
-            f"strategy {name!r} has probabilities that are no law: negative, not finite, or not of "
-            f"sum 1. The first were in round {bad.min()} of {run.num_rounds}, and there are some "
-            f"in {bad.size} of {run.num_games} games, whose results mean nothing; mend what its "
-            "sampling scheme, or its function probabilities, returns",
+            f"strategy {name!r} has {subject} that are no law: negative, not finite, or not of "
+            f"sum 1. The first were in round {abs(earliest)} of {run.num_rounds}, and there are "
+            f"some in {bad.size} of {run.num_games} games, whose results mean nothing; mend what "
+            f"its {culprit} returns",
             RuntimeWarning,
             stacklevel=4,
         )
     return not bad.size
-
-
-def _warn_if_no_regret(name: str, regret: np.ndarray) -> None:
-    """Warn if a strategy broke down, on losses that are finite."""
-    if not np.isfinite(regret).all():
-        warnings.warn(
-            f"strategy {name!r} has regret that is not finite, on losses that are: its "
-            "parameters do not fit them; give it the scale of the losses",
-            RuntimeWarning,
-            stacklevel=4,
-        )
 
 
 def _regret(best: np.ndarray, totals: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:

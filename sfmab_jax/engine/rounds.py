@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from sfmab_jax.base import Bandit, BanditState, Round
+from sfmab_jax.base import Bandit, BanditState, Round, has_own_functions
+from sfmab_jax.compose import is_composed, parts_of
 from sfmab_jax.engine.lanes import OverGames, keep_shared, over_lanes
 from sfmab_jax.engine.loss_stream import LossProcess, RoundMaker, early_values, round_maker
 from sfmab_jax.engine.measure import Measure, measure_round
@@ -49,7 +50,7 @@ class GroupState(NamedTuple):
     records: Any  # what `record` returned at the checkpoints, leaves [C, ..., W]
     observed: Any  # what the observer carries, leaves [..., W]
     observer_rows: Any  # and its rows at the checkpoints [C, R, W]
-    # The first round whose p'_t is no law, int32 [W], 0 if there is none; () if none is watched.
+    # The first round without a law, int32 [W], see `watch_law`; () if nothing is watched.
     first_without_law: Any
     losses: Any = ()  # the states of the lanes' own loss processes, leaves [..., W]; () if shared
     measure: Measure | tuple[()] = ()  # of the lanes' own losses; () if they are not measured here
@@ -76,8 +77,8 @@ def begin_group(
 ) -> GroupState:
     """Return the state of a group before round 1.
 
-    ``watch_laws``: whether to check in every round that p'_t is a law; the package's own parts do
-    not need it.
+    ``watch_laws``: whether to check in every round that p_t and p'_t are laws; the package's own
+    parts do not need it.
     """
     mapped = over_games("vmap")  # once for a run, so that speed does not matter
     state = jax.tree.map(
@@ -298,17 +299,24 @@ def play_round_of_game(
 
 
 def watch_law(bandit: Bandit, state: BanditState, round_: Array, first_without_law: Any) -> Any:
-    """Return the first round up to this one whose p'_t is no law, 0 if all are.
+    """Return the first round up to this one with a p_t or p'_t that is no law, 0 if all are.
 
-    A law is finite, of sum 1 up to 1e-3 and not negative up to 1e-5. ``first_without_law`` is the
-    same of the round before, int32 []; () if nothing is watched, and then so is the result.
+    Negated where it is p_t, from the full-information strategy; this is looked at where functions
+    of the user's may have made it. A law is finite, of sum 1 up to 1e-3 and not negative up to
+    1e-5. ``first_without_law`` is the same of the round before, int32 []; () if nothing is watched,
+    and then so is the result.
     """
     if not isinstance(first_without_law, Array):
         return first_without_law
-    law = bandit.probabilities(state)
+    fault = jnp.where(_is_law(bandit.probabilities(state)), 0, round_)
+    if is_composed(bandit) and not has_own_functions(parts_of(bandit)[1:]):
+        fault = jnp.where(_is_law(state.full_information.play), fault, -round_)
+    return jnp.where(first_without_law == 0, fault, first_without_law)
+
+
+def _is_law(law: Array) -> Array:
     # NaN is neither below nor above anything.
-    is_law = (jnp.abs(arm_sum(law) - 1) <= 1e-3) & (jnp.min(law) >= -1e-5)
-    return jnp.where((first_without_law == 0) & ~is_law, round_, first_without_law)
+    return (jnp.abs(arm_sum(law) - 1) <= 1e-3) & (jnp.min(law) >= -1e-5)
 
 
 def _make_losses(

@@ -5,9 +5,17 @@ from textwrap import shorten
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from sfmab_jax.base import Bandit, BanditState, with_static_functions
+from sfmab_jax.base import (
+    Bandit,
+    BanditState,
+    Estimation,
+    Round,
+    has_own_functions,
+    with_static_functions,
+)
 from sfmab_jax.checks import (
     PartError,
     check_arguments,
@@ -73,6 +81,8 @@ def check_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> N
         return
     with refusing():
         _trace_round(name, bandit, num_arms, dtype)
+    if is_composed(bandit):
+        _check_weigh(name, parts_of(bandit)[1], num_arms, dtype)
     if len(_GOOD_SHAPES) >= 256:
         _GOOD_SHAPES.clear()
     _GOOD_SHAPES.add(kind)
@@ -199,6 +209,41 @@ def _check_play(subject: str, state: Any, num_arms: int) -> None:
         raise PartError(
             f"{what} has play {described(state.play)}; give one number for each arm, [{num_arms}]"
         )
+
+
+def _check_weigh(name: str, estimation: Estimation, num_arms: int, dtype: np.dtype) -> None:
+    """Refuse a user's ``weigh`` that is not what ``estimate`` has at the arm, and 0 elsewhere."""
+    if estimation.weigh is None or has_own_functions(estimation):
+        return
+    rounds, generator = 4, np.random.default_rng(0)
+    laws = (0.5 / num_arms + 0.5 * generator.dirichlet(np.ones(num_arms), rounds)).astype(dtype)
+    arms = (np.arange(rounds) * (num_arms - 1) // (rounds - 1)).astype(np.int32)
+    losses = generator.uniform(0.1, 1, rounds).astype(dtype)
+
+    @jax.jit
+    def first_rounds(estimation: Any, laws, arms, losses) -> list[Any]:
+        state, estimates = estimation.init(num_arms, dtype, jnp.ones((), dtype)), []
+        for law, arm, loss in zip(laws, arms, losses):
+            arguments = (state, law, law, arm, loss)
+            estimates.append((estimation.estimate(*arguments), estimation.weigh(*arguments)))
+            state = estimation.update(state, Round(law, law, arm, loss, *estimates[-1]))
+        return estimates
+
+    made = first_rounds(estimation, list(laws), list(arms), list(losses))
+    for t, (arm, (estimate, weighed)) in enumerate(zip(arms, made)):
+        estimate, weighed = np.asarray(estimate), np.asarray(weighed)
+        expected = np.where(np.arange(num_arms) == arm, weighed, 0)
+        largest = np.maximum(np.abs(estimate).max(), np.abs(weighed))
+        off = np.abs(estimate - expected) > 1e-3 * largest  # never where one is not a number
+        if off.any():
+            i = int(np.argmax(off))
+            whose = "the arm that was played" if i == arm else f"arm {i}, which was not played"
+            raise ValueError(
+                f"weigh of the estimation scheme of strategy {name!r} does not agree with "
+                f"estimate: in round {t + 1}, with arm {arm} played, estimate has "
+                f"{estimate[i]:.4g} for {whose}, and weigh says {expected[i]:.4g}; mend one of "
+                "them, or leave out weigh, which is for estimates that are 0 on all other arms"
+            )
 
 
 def check_record(

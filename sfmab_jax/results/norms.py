@@ -8,7 +8,7 @@ import numpy as np
 from sfmab_jax.engine.measure import Row, unit_of_squares
 from sfmab_jax.losses import LossSequence
 
-__all__ = ["Norms", "norms_from_row", "warn_if_not_finite"]
+__all__ = ["Norms", "norms_from_row", "warn_if_no_regret", "warn_if_not_finite"]
 
 
 class Norms(NamedTuple):
@@ -83,4 +83,21 @@ def warn_if_not_finite(norms: Norms, losses: LossSequence) -> None:
             f"magnitude, {where}; results from there on are not numbers, those before are kept",
             RuntimeWarning,
             stacklevel=4,
+        )
+
+
+def warn_if_no_regret(name: str, regret: np.ndarray, stacklevel: int = 3) -> None:
+    """Warn if a strategy broke down, on losses that are finite.
+
+    Args:
+      name: of the strategy.
+      regret: of any shape, on such losses.
+      stacklevel: of the user's line, as in `warnings.warn`.
+    """
+    if not np.isfinite(regret).all():
+        warnings.warn(
+            f"strategy {name!r} has regret that is not finite, on losses that are: its "
+            "parameters do not fit them; give it the scale of the losses",
+            RuntimeWarning,
+            stacklevel=stacklevel,
         )

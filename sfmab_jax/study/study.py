@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sfmab_jax.results.certificate import Certificate
+from sfmab_jax.results.norms import warn_if_no_regret
 from sfmab_jax.results.result import Result
 from sfmab_jax.study.blocks import cut_into_blocks
 from sfmab_jax.study.cells import Cell
@@ -189,7 +190,10 @@ def load_study(path: str | os.PathLike) -> Study:
             same_losses.check(block, result)
             results.append(result)
         if results:
-            cells.append(CellResult(cell, _join_seeds(results)))
+            joined = _join_seeds(results)
+            is_finite = np.isfinite(joined.norms.l_1).all(axis=1)
+            warn_if_no_regret(cell.label, joined.expected_regret[is_finite])
+            cells.append(CellResult(cell, joined))
     return Study(folder, manifest, tuple(cells), tuple(incomplete))
 
 
