@@ -37,6 +37,11 @@ __all__ = [
 ]
 
 
+# All of the first rounds are looked at for laws, later every so many: in all rounds it takes an
+# eighth of the time of a fast strategy. Not a power of 2, so that even and odd rounds are met.
+_FIRST_WATCHED, _WATCHED_EVERY = 64, 11
+
+
 class GroupState(NamedTuple):
     """All that is carried from round to round for a group of W games.
 
@@ -314,6 +319,22 @@ def watch_law(bandit: Bandit, state: BanditState, round_: Array, first_without_l
     return jnp.where(first_without_law == 0, fault, first_without_law)
 
 
+def _watch_laws(mapped: OverGames, bandit: Bandit, group: GroupState, round_: Array) -> GroupState:
+    """Look at the laws of all lanes before a round: of the first rounds, and of some later ones."""
+    if not isinstance(group.first_without_law, Array):
+        return group
+    is_watched = (round_ <= _FIRST_WATCHED) | (round_ % _WATCHED_EVERY == 0)
+
+    def watch(first_without_law: Array) -> Array:
+        def watch_lane(state, first):
+            return watch_law(bandit, state, round_, first)
+
+        return mapped(watch_lane)(group.bandit, first_without_law)
+
+    first = lax.cond(is_watched, watch, lambda first: first, group.first_without_law)
+    return group._replace(first_without_law=first)
+
+
 def _is_law(law: Array) -> Array:
     # NaN is neither below nor above anything.
     return (jnp.abs(arm_sum(law) - 1) <= 1e-3) & (jnp.min(law) >= -1e-5)
@@ -375,19 +396,18 @@ def _play_round_of_group(
     # One sequence for all lanes: [n], closed over. One for each: [n, W], mapped like the state.
     own_losses = (losses,) if losses.ndim > 1 else ()
 
-    def play_lane(state, key, observed, first_without_law, losses=losses):
-        played = play_round_of_game(bandit, observer, round_, state, key, losses, observed)
-        return *played, watch_law(bandit, state, round_, first_without_law)
+    def play_lane(state, key, observed, losses=losses):
+        return play_round_of_game(bandit, observer, round_, state, key, losses, observed)
 
-    state, loss, advantage, observed, first_without_law = mapped(play_lane)(
-        group.bandit, game_keys, group.observed, group.first_without_law, *own_losses
+    group = _watch_laws(mapped, bandit, group, round_)
+    state, loss, advantage, observed = mapped(play_lane)(
+        group.bandit, game_keys, group.observed, *own_losses
     )
     group = group._replace(
         bandit=state,
         realised=mapped(add)(group.realised, loss),
         advantage=mapped(add)(group.advantage, advantage),
         observed=observed,
-        first_without_law=first_without_law,
     )
 
     def current_totals() -> Array:
