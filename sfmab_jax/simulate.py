@@ -376,9 +376,9 @@ def _warn_if_no_law(name: str, bandit: Bandit, first: np.ndarray, run: Run) -> b
             culprit = " or ".join(text for part, text in words if not has_own_functions(part))
         warnings.warn(
             f"strategy {name!r} has {subject} that are no law: negative, not finite, or not of "
-            f"sum 1. The first were in round {abs(earliest)} of {run.num_rounds}, and there are "
-            f"some in {bad.size} of {run.num_games} games, whose results mean nothing; mend what "
-            f"its {culprit} returns",
+            f"sum 1. They were first seen in round {abs(earliest)} of {run.num_rounds}, and there "
+            f"are some in {bad.size} of {run.num_games} games, whose results mean nothing; mend "
+            f"what its {culprit} returns",
             RuntimeWarning,
             stacklevel=4,
         )

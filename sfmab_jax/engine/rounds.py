@@ -37,9 +37,9 @@ __all__ = [
 ]
 
 
-# All of the first rounds are looked at for laws, later every so many: in all rounds it takes an
-# eighth of the time of a fast strategy. Not a power of 2, so that even and odd rounds are met.
-_FIRST_WATCHED, _WATCHED_EVERY = 64, 11
+# The laws of all first rounds are watched, later those of every so many: of all rounds it would
+# take an eighth of the time of a fast strategy. An odd number, so that even and odd rounds are met.
+_FIRST_WATCHED, _WATCHED_EVERY = 64, 31
 
 
 class GroupState(NamedTuple):
@@ -86,9 +86,11 @@ def begin_group(
     parts do not need it.
     """
     mapped = over_games("vmap")  # once for a run, so that speed does not matter
-    state = jax.tree.map(
+    first_state = bandit.init(num_arms, dtype, loss_unit)
+    watched = watch_law(bandit, first_state, jnp.int32(1), jnp.int32(0)) if watch_laws else ()
+    state, watched = jax.tree.map(
         lambda x: lax.broadcast_in_dim(x, (*jnp.shape(x), num_games), range(jnp.ndim(x))),
-        bandit.init(num_arms, dtype, loss_unit),
+        (first_state, watched),
     )
     zero = start_sum(jnp.zeros(num_games, dtype))
     recorded = () if record is None else jax.eval_shape(mapped(record), state)
@@ -111,7 +113,7 @@ def begin_group(
         records=rows_of(recorded),
         observed=observed,
         observer_rows=rows_of(row),
-        first_without_law=jnp.zeros(num_games, jnp.int32) if watch_laws else (),
+        first_without_law=watched,
     )
 
 
@@ -319,22 +321,6 @@ def watch_law(bandit: Bandit, state: BanditState, round_: Array, first_without_l
     return jnp.where(first_without_law == 0, fault, first_without_law)
 
 
-def _watch_laws(mapped: OverGames, bandit: Bandit, group: GroupState, round_: Array) -> GroupState:
-    """Look at the laws of all lanes before a round: of the first rounds, and of some later ones."""
-    if not isinstance(group.first_without_law, Array):
-        return group
-    is_watched = (round_ <= _FIRST_WATCHED) | (round_ % _WATCHED_EVERY == 0)
-
-    def watch(first_without_law: Array) -> Array:
-        def watch_lane(state, first):
-            return watch_law(bandit, state, round_, first)
-
-        return mapped(watch_lane)(group.bandit, first_without_law)
-
-    first = lax.cond(is_watched, watch, lambda first: first, group.first_without_law)
-    return group._replace(first_without_law=first)
-
-
 def _is_law(law: Array) -> Array:
     # NaN is neither below nor above anything.
     return (jnp.abs(arm_sum(law) - 1) <= 1e-3) & (jnp.min(law) >= -1e-5)
@@ -399,7 +385,6 @@ def _play_round_of_group(
     def play_lane(state, key, observed, losses=losses):
         return play_round_of_game(bandit, observer, round_, state, key, losses, observed)
 
-    group = _watch_laws(mapped, bandit, group, round_)
     state, loss, advantage, observed = mapped(play_lane)(
         group.bandit, game_keys, group.observed, *own_losses
     )
@@ -410,10 +395,7 @@ def _play_round_of_group(
         observed=observed,
     )
 
-    def current_totals() -> Array:
-        return jnp.stack([*group.realised, *group.advantage])
-
-    group = group._replace(totals=write_row(group.totals, row, is_checkpoint, current_totals))
+    group = _write_totals(mapped, bandit, group, round_, row, is_checkpoint)
     if observer is not None:
         follow = partial(mapped(observer.row), observed, state)
         rows = write_row(group.observer_rows, row, is_checkpoint, follow)
@@ -422,3 +404,37 @@ def _play_round_of_group(
         rows = write_row(group.records, row, is_checkpoint, partial(mapped(record), state))
         group = group._replace(records=rows)
     return group
+
+
+def _write_totals(
+    mapped: OverGames,
+    bandit: Bandit,
+    group: GroupState,
+    round_: Array,
+    row: Array,
+    is_checkpoint: Array,
+) -> GroupState:
+    """Write the totals at a checkpoint; if laws are watched, look at those of the next round.
+
+    Both in one branch, as every branch costs a fast strategy some percent of its time.
+    """
+    totals, watched = group.totals, group.first_without_law
+
+    def current_totals() -> Array:
+        return jnp.stack([*group.realised, *group.advantage])
+
+    if not isinstance(watched, Array):
+        return group._replace(totals=write_row(totals, row, is_checkpoint, current_totals))
+    is_watched = (round_ < _FIRST_WATCHED) | (round_ % _WATCHED_EVERY == 0)
+
+    def watch(totals: Array, watched: Array) -> tuple[Array, Array]:
+        def watch_lane(state: BanditState, first: Array) -> Array:
+            return watch_law(bandit, state, round_ + 1, first)
+
+        kept = jnp.where(is_checkpoint, current_totals(), totals[row])
+        return totals.at[row].set(kept), mapped(watch_lane)(group.bandit, watched)
+
+    totals, watched = lax.cond(
+        is_checkpoint | is_watched, watch, lambda *same: same, totals, watched
+    )
+    return group._replace(totals=totals, first_without_law=watched)
