@@ -210,6 +210,16 @@ def test_an_estimation_scheme_that_spoils_the_play():
         sf.simulate({"mine": sf.compose(S, bad, F)}, FAMILY, **HOW)
 
 
+def test_an_exact_regret_that_is_no_number():
+    bandit = sf.Bandit(
+        init=lambda n, dtype=jnp.float32, loss_unit=1.0: jnp.full(n, jnp.nan, dtype),
+        probabilities=lambda state: state,
+        update=lambda state, arm, loss: state,
+    )
+    with pytest.warns(RuntimeWarning, match="regret that is not finite, on losses that are"):
+        sf.exact_gradient(with_static_functions(bandit), np.eye(2, dtype=np.float32))
+
+
 # Losses.
 
 
