@@ -82,8 +82,8 @@ def begin_group(
 ) -> GroupState:
     """Return the state of a group before round 1.
 
-    ``watch_laws``: whether to check in every round that p_t and p'_t are laws; the package's own
-    parts do not need it.
+    ``watch_laws``: whether to check that p_t and p'_t are laws, in the first 64 rounds and every
+    31st after them; the package's own parts do not need it.
     """
     mapped = over_games("vmap")  # once for a run, so that speed does not matter
     first_state = bandit.init(num_arms, dtype, loss_unit)
@@ -306,7 +306,7 @@ def play_round_of_game(
 
 
 def watch_law(bandit: Bandit, state: BanditState, round_: Array, first_without_law: Any) -> Any:
-    """Return the first round up to this one with a p_t or p'_t that is no law, 0 if all are.
+    """Return the first round seen, up to this one, whose p_t or p'_t is no law; 0 if there is none.
 
     Negated where it is p_t, from the full-information strategy; this is looked at where functions
     of the user's may have made it. A law is finite, of sum 1 up to 1e-3 and not negative up to
