@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array, lax
 
 from sfmab_jax.numerics.hints import keep
+from sfmab_jax.numerics.inverse_erf import inverse_erf
 from sfmab_jax.numerics.threefry import threefry_2x32
 
 __all__ = [
@@ -31,31 +32,6 @@ __all__ = [
 ]
 
 Draw = Callable[[int], Array]  # count -> uint32 [count]
-
-
-# Coefficients of Giles' polynomials, the highest first.
-_CENTRAL = (
-    2.81022636e-08,
-    3.43273939e-07,
-    -3.5233877e-06,
-    -4.39150654e-06,
-    0.00021858087,
-    -0.00125372503,
-    -0.00417768164,
-    0.246640727,
-    1.50140941,
-)
-_TAIL = (
-    -0.000200214257,
-    0.000100950558,
-    0.00134934322,
-    -0.00367342844,
-    0.00573950773,
-    -0.0076224613,
-    0.00943887047,
-    1.00167406,
-    2.83297682,
-)
 
 
 def round_words(key: Array, round_: Array, count: int) -> Array:
@@ -96,20 +72,8 @@ def symmetric(words: Array) -> Array:
 
 
 def normal(words: Array) -> Array:
-    """Return standard normal numbers, float32: sqrt(2) erf^-1(U), U uniform in (-1, 1).
-
-    With w = -log(1 - U^2), erf^-1(U) / U is close to a polynomial in w - 5/2 for w < 5, and to one
-    in sqrt(w) - 3 beyond (Giles, "Approximating the erfinv function", 2012). `lax.erf_inv` has the
-    same polynomials, but finds w with log1p, which takes as long as all the rest.
-    """
-    uniform = symmetric(words)
-    w = -jnp.log((1 - uniform) * (1 + uniform))
-    is_central = w < 5
-    x = jnp.where(is_central, w - np.float32(2.5), jnp.sqrt(w) - 3)
-    ratio = jnp.zeros_like(x)
-    for central, tail in zip(_CENTRAL, _TAIL, strict=True):
-        ratio = jnp.where(is_central, np.float32(central), np.float32(tail)) + ratio * x
-    return np.float32(np.sqrt(2)) * (ratio * uniform)
+    """Return standard normal numbers, float32: sqrt(2) erf^-1(U), U uniform in (-1, 1)."""
+    return np.float32(np.sqrt(2)) * inverse_erf(symmetric(words))
 
 
 def positive(words: Array) -> Array:

@@ -13,5 +13,6 @@ stability         the mixability gap M and the stability term Psi, for any poten
 stability_power   Psi for potentials that are powers
 stability_series  Psi for a small loss of one arm, from a few moments
 draw, threefry    an arm from its exact law; counter-based random words
+inverse_erf       erf^-1, of which normal numbers are made
 hints             marks for the code generator, and why they are needed
 """

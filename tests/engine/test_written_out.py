@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from scipy import special
 
 from sfmab_jax.engine.lanes import over_lanes
 from sfmab_jax.numerics.threefry import pinned_generator
@@ -94,3 +95,23 @@ def test_draws_of_another_generator_are_left_as_they_are():
 
     text = str(jax.make_jaxpr(over_lanes(draw))(words))
     assert "random_bits" in text
+
+
+def test_the_inverse_error_function_is_right():
+    """`lax.erf_inv` is off by 6e-6."""
+    near_one = 1 - np.geomspace(2**-24, 0.5, 200)
+    x = np.float32([*np.linspace(-0.6, 0.6, 301), *near_one, *-near_one, 1, -1, np.nan, 1.5])
+    expected = special.erfinv(x.astype(np.float64))
+    np.testing.assert_allclose(over_lanes(lax.erf_inv)(x), expected, rtol=4e-7)
+
+
+def test_normal_numbers_are_those_of_jax_random():
+    with pinned_generator():
+        keys = jax.random.split(jax.random.key(0), 64)
+        expected = jax.vmap(lambda key: jax.random.normal(key, (8,), jnp.float32))(keys)
+        words = jax.random.key_data(keys).T
+
+        def draw(words):
+            return jax.random.normal(jax.random.wrap_key_data(words), (8,), jnp.float32)
+
+        np.testing.assert_allclose(over_lanes(draw)(words).T, expected, rtol=1e-5, atol=1e-7)

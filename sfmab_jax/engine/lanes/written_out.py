@@ -2,7 +2,8 @@
 
 On CPU `jax.random` runs the twenty rounds of its generator as a loop, in operations of its own that
 no other operation is compiled together with: ten uniform numbers of one game take 190 ns. Written
-out over the lanes, with the same bits, they take 11.
+out over the lanes, with the same bits, they take 11. The inverse error function, of which it makes
+normal numbers, is ours, too: more precise than that of XLA on CPU, in a third of the time.
 
 Only draws of the default generator under JAX's default settings are written out; others stay.
 """
@@ -25,6 +26,7 @@ from sfmab_jax.engine.lanes.jaxpr import (
     parts_of_while,
 )
 from sfmab_jax.numerics.hints import keep
+from sfmab_jax.numerics.inverse_erf import inverse_erf
 from sfmab_jax.numerics.threefry import GENERATOR, threefry_2x32
 
 __all__ = ["write_out_draws"]
@@ -185,6 +187,13 @@ def _block(key: _Key, *counter: Array) -> tuple[Array, Array]:
     return threefry_2x32((words[0], words[1]), (words[2], words[3]))
 
 
+def _inverse_erf(eqn, x: Array) -> list[Array]:
+    """Return erf^-1(x), infinite at -1 and 1 as `lax.erf_inv` is."""
+    if x.dtype != jnp.float32:
+        return list(_bind(eqn, [x]))
+    return [jnp.where(jnp.abs(x) == 1, x * jnp.inf, inverse_erf(x))]
+
+
 def _scan(eqn, operands: list[Any]) -> Sequence[Any]:
     consts, start, inputs = parts_of_scan(eqn, operands)
 
@@ -215,6 +224,7 @@ def _cond(eqn, operands: list[Any]) -> Sequence[Any]:
 
 
 _RULES: dict[str, Callable[..., Sequence[Any]]] = {
+    "erf_inv": _inverse_erf,
     "random_bits": _bits,
     "random_fold_in": _fold_in,
     "random_split": _split,
