@@ -8,8 +8,10 @@
 A strategy is a sampling scheme S, an estimation scheme E and a full-information strategy F, put
 together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of each:
 
-    play            simulate -> Result or Results, load reads what they save; or Summary, of very
-                    many games
+    play            simulate -> Result or Results, load reads what they save, concat joins them;
+                    or Summary, of very many games; until, to stop when enough were played
+    look closer     sweep -> Sweep, a grid of a strategy's parameters, and its Best point;
+                    step_by_step, one game as a generator of every Step
     strategies      scale_free, exp3_ix, tsallis_inf, ...; STRATEGIES has all
     losses          bernoulli, sparse, switching, ...; LOSSES has all; scaled and others change
                     them; from_function, from_array and from_file make your own
@@ -23,19 +25,31 @@ together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of e
     pictures        plotting, or result.plot()
 """
 
-from sfmab_jax import estimation, full_information, losses, potentials, sampling, strategies, theory
+from sfmab_jax import (
+    estimation,
+    full_information,
+    losses,
+    potentials,
+    sampling,
+    strategies,
+    theory,
+    until,
+)
 from sfmab_jax.base import Bandit, BanditState, Estimation, FullInformation, Round, Sampling
 from sfmab_jax.compose import compose
 from sfmab_jax.numerics.draw import draw_arm
 from sfmab_jax.numerics.simplex import distribution, normalizer
 from sfmab_jax.numerics.stability import mixability_gap
 from sfmab_jax.results import load, plotting
+from sfmab_jax.results.concat import concat
 from sfmab_jax.results.hardness import Hardness, hardness
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.result import Result, Results
 from sfmab_jax.results.summary import Summary
 from sfmab_jax.simulate import simulate
+from sfmab_jax.step_by_step import Step, step_by_step
 from sfmab_jax.study.study import load_study
+from sfmab_jax.sweep import Best, Sweep, sweep
 from sfmab_jax.theory import bounds
 from sfmab_jax.worst_case import (
     Tuned,
@@ -52,6 +66,7 @@ __version__ = "1.0.0"
 __all__ = [
     "Bandit",
     "BanditState",
+    "Best",
     "Estimation",
     "FullInformation",
     "Hardness",
@@ -60,11 +75,14 @@ __all__ = [
     "Results",
     "Round",
     "Sampling",
+    "Step",
     "Summary",
+    "Sweep",
     "Tuned",
     "WorstCase",
     "bounds",
     "compose",
+    "concat",
     "constraints",
     "distribution",
     "draw_arm",
@@ -82,8 +100,11 @@ __all__ = [
     "potentials",
     "sampling",
     "simulate",
+    "step_by_step",
     "strategies",
+    "sweep",
     "theory",
     "tune",
+    "until",
     "worst_case",
 ]

@@ -1,9 +1,13 @@
 """Checks of arguments, with messages that name the value and the fix."""
 
+import contextlib
 import inspect
 import operator
+import os
 import re
+import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +34,7 @@ __all__ = [
     "naming_errors",
     "refusing",
     "strongly_typed",
+    "warn_user",
 ]
 
 _LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
@@ -141,7 +146,16 @@ _MEANINGS = (
         "is played; use jax.numpy",
     ),
 )
-_JAX, _PACKAGE = (str(Path(file).parent) for file in (jax.__file__, __file__))
+_JAX, _PACKAGE = (str(Path(file).parent) + os.sep for file in (jax.__file__, __file__))
+_CONTEXTS = contextlib.__file__  # decorators made of contexts are between functions of the package
+
+
+def warn_user(message: str) -> None:
+    """Give a RuntimeWarning at the line of the user's, however deep in the package this is."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_PACKAGE, _CONTEXTS)):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RuntimeWarning, stacklevel=level)
 
 
 class PartError(ValueError):

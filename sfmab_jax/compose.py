@@ -19,7 +19,9 @@ from sfmab_jax.base import (
 )
 from sfmab_jax.numerics.arms import pick
 
-__all__ = ["compose", "is_composed", "parts_of"]
+__all__ = ["Parts", "compose", "is_composed", "learn", "observe", "parts_of"]
+
+Parts = tuple[Sampling, Estimation, FullInformation]
 
 
 def compose(
@@ -73,11 +75,43 @@ def is_composed(bandit: Bandit) -> bool:
     return functions == [_init, _probabilities, _update]
 
 
-def parts_of(bandit: Bandit) -> tuple[Sampling, Estimation, FullInformation]:
+def parts_of(bandit: Bandit) -> Parts:
     """Return the parts that a bandit was composed of."""
     if not isinstance(bandit.update, Partial) or bandit.update.func is not _update:
         raise ValueError("the bandit was not made by sf.compose, so it has no parts; compose it")
     return bandit.update.args[0]
+
+
+def observe(
+    parts: Parts, state: BanditState, probabilities: Array, arm: Array, shown: Array
+) -> Round:
+    """Return a round as the parts see it, l~_t included.
+
+    Args:
+      parts: S, E and F.
+      state: before the round.
+      probabilities: p'_t [n].
+      arm: i_t [].
+      shown: l_t(i_t) [], or l_t [n] where the feedback is full.
+    """
+    _, estimation, _ = parts
+    play = state.full_information.play
+    if jnp.ndim(shown) == 1:
+        return Round(play, probabilities, arm, pick(shown, arm), shown, None)
+    arguments = (state.estimation, play, probabilities, arm, shown)
+    estimate = estimation.estimate(*arguments)
+    weighted = estimation.weigh(*arguments) if estimation.weigh else None
+    return Round(play, probabilities, arm, shown, estimate, weighted)
+
+
+def learn(parts: Parts, state: BanditState, seen: Round) -> BanditState:
+    """Return the states of the parts after a round."""
+    sampling, estimation, full_information = parts
+    return BanditState(
+        sampling.update(state.sampling, seen),
+        estimation.update(state.estimation, seen),
+        full_information.update(state.full_information, seen),
+    )
 
 
 def _init(parts, num_arms: int, dtype=jnp.float32, loss_unit: Array | float = 1.0) -> BanditState:
@@ -91,18 +125,5 @@ def _probabilities(parts, state: BanditState) -> Array:
 
 
 def _update(parts, state: BanditState, arm: Array, loss: Array) -> BanditState:
-    sampling, estimation, full_information = parts
-    play = state.full_information.play
-    probabilities = sampling.probabilities(state.sampling, play)
-    if jnp.ndim(loss) == 1:
-        estimate, weighted, loss = loss, None, pick(loss, arm)
-    else:
-        arguments = (state.estimation, play, probabilities, arm, loss)
-        estimate = estimation.estimate(*arguments)
-        weighted = estimation.weigh(*arguments) if estimation.weigh else None
-    seen = Round(play, probabilities, arm, loss, estimate, weighted)
-    return BanditState(
-        sampling.update(state.sampling, seen),
-        estimation.update(state.estimation, seen),
-        full_information.update(state.full_information, seen),
-    )
+    probabilities = _probabilities(parts, state)
+    return learn(parts, state, observe(parts, state, probabilities, arm, loss))

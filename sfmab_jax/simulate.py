@@ -20,7 +20,7 @@ from sfmab_jax.base import (
     known_function,
     with_static_functions,
 )
-from sfmab_jax.checks import check_integer
+from sfmab_jax.checks import check_integer, warn_user
 from sfmab_jax.compose import is_composed, parts_of
 from sfmab_jax.engine.gather import BatchResults
 from sfmab_jax.engine.layout import Run, chunk_rounds_for, games_per_call
@@ -36,20 +36,23 @@ from sfmab_jax.engine.validate import (
     check_devices,
     check_dtype,
     check_engine,
+    check_games,
     check_parameters,
     check_record,
     check_rounds,
-    check_sequences,
     check_shapes,
     check_switches,
+    check_tally,
     unit_of_losses,
 )
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.numerics.threefry import pinned_generator
 from sfmab_jax.results.certificate import Certificate, certificate_from_rows, observe_certificates
+from sfmab_jax.results.concat import concat
 from sfmab_jax.results.norms import norms_from_row, warn_if_no_regret, warn_if_not_finite
-from sfmab_jax.results.result import Result, Results
+from sfmab_jax.results.result import KEPT_BY_OPTION, Result, Results
 from sfmab_jax.results.summary import Summarizer, Summary
+from sfmab_jax.until import Until
 
 __all__ = ["simulate"]
 
@@ -62,13 +65,17 @@ def simulate(
     num_seeds: int = 1024,
     num_sequences: int | None = None,
     seed: int = 0,
+    first_sequence: int | None = None,
     first_seed: int = 0,
     checkpoints: int | Sequence[int] = 64,
     dtype: Any = jnp.float32,
     feedback: Literal["bandit", "full"] | None = None,
     record: Callable[[BanditState], Any] | None = None,
     certificate: bool = False,
+    arm_counts: bool = False,
+    pseudo_regret: bool = False,
     keep: Literal["games", "moments"] = "games",
+    until: Until | None = None,
     progress: bool | Callable[[int], None] | None = None,
     devices: Sequence[Any] | None = None,
     chunk_rounds: int | None = None,
@@ -86,9 +93,15 @@ def simulate(
       losses: a `LossSequence`, or an array [T, n] or [K, T, n].
       num_rounds: T. By default the length of the array, or 10,000.
       num_seeds: S, independent games of each strategy on each sequence.
-      num_sequences: K, independent members of a random family. By default 1.
+      num_sequences: K, independent members of a random family, or the first of an array. By default
+        all of an array; and of a random family one for each game: ``num_seeds`` games in all, on as
+        many sequences, so that intervals tell the luck of the losses, too. With 1 all games share
+        one sequence, and results are given that sequence.
       seed: names the whole run: losses and games.
-      first_seed: the number of the first seed; seeds are first_seed ... first_seed + S - 1.
+      first_sequence: the number of the first sequence, by default 0. To add games to those of
+        another call, see `concat`.
+      first_seed: the number of the first seed; seeds are first_seed ... first_seed + S - 1. Where
+        every game has its own sequence, it counts the sequences.
       checkpoints: how many, spread evenly on a logarithmic scale, or the rounds themselves. The
         last round is always one.
       dtype: float32, or float64 when JAX has it enabled.
@@ -98,8 +111,14 @@ def simulate(
         ``lambda state: state.full_information.learning_rate``.
       certificate: whether to follow the pathwise certificates of log-barrier AdaFTRL, see
         `sfmab_jax.results.certificate`; ``result.certificate`` then holds them.
+      arm_counts: whether to keep how often each arm was played, ``result.arm_counts``; it takes as
+        much memory as n regrets.
+      pseudo_regret: whether to keep the regret in expected losses, ``result.pseudo_regret``, of a
+        family that knows its means.
       keep: "games", the regret of every game; or "moments", only the moments of the regret and a
         histogram, in memory that does not grow with the number of games.
+      until: play more games, as many again at each look, until this rule says that there are
+        enough; see `sfmab_jax.until`. Intervals then hold whenever it stops.
       progress: whether to show a progress bar; None shows one in a terminal when it takes long.
         A function is called instead, with the rounds played since its last call.
       devices: JAX devices to spread the games over; by default all local devices.
@@ -150,14 +169,12 @@ def simulate(
     check_choice("batching", batching, ("lanes", "vmap"))
     if certificate and engine == "fused":
         raise ValueError("certificate=True needs engine='scan'; the fused engine follows none")
-    sequences = check_sequences(num_sequences, sequence)
+    games = check_games(num_sequences, num_seeds, first_sequence, first_seed, sequence)
     given_rounds = 1 if chunk_rounds is None else chunk_rounds  # by default chosen below
     run = Run(
         losses=sequence,
         num_rounds=rounds,
-        num_sequences=sequences,
-        num_seeds=check_integer("num_seeds", num_seeds, 1, 2**31 - 1),
-        first_seed=check_integer("first_seed", first_seed, 0, 2**31 - 1),
+        **games._asdict(),
         seed=check_integer("seed", seed, 0, 2**32 - 1),
         checkpoints=check_checkpoints(checkpoints, rounds),
         dtype=dtype,
@@ -166,18 +183,25 @@ def simulate(
         devices=chosen,
         engine=engine,
         batching=batching,
+        arm_counts=arm_counts,
+        pseudo_regret=pseudo_regret,
     )
     if chunk_rounds is None:
         streamed = 0 if run.has_own_losses else run.sequences_per_device
         size = chunk_rounds_for(sequence.num_arms, rounds, chosen[0], engine, streamed)
         run = replace(run, chunk_rounds=size)
-    check_switches(progress, certificate)
+    check_switches(
+        progress, certificate=certificate, arm_counts=arm_counts, pseudo_regret=pseudo_regret
+    )
+    check_tally(run)
     check_choice("keep", keep, ("games", "moments"))
-    if keep == "moments" and (certificate or record is not None or bookmarks is not None):
+    of_games = certificate or arm_counts or pseudo_regret or record is not None
+    if keep == "moments" and (of_games or bookmarks is not None):
         raise ValueError(
-            "keep='moments' keeps nothing of single games: no record, certificate or bookmarks; "
-            "use keep='games'"
+            "keep='moments' keeps nothing of single games: no record, certificate, arm_counts, "
+            "pseudo_regret or bookmarks; use keep='games'"
         )
+    _check_until(until, keep, bookmarks)
     for name, bandit in named.items():
         check_shapes(name, bandit, sequence.num_arms, dtype)
         check_record(record, bandit, sequence.num_arms, dtype)
@@ -186,9 +210,54 @@ def simulate(
         name: observe_certificates(bandit) if certificate else None
         for name, bandit in named.items()
     }
-    play = partial(_play_batches, run, named, record, observers, progress, bookmarks)
-    results: Any = _summarize(run, named, play) if keep == "moments" else _gather(run, named, play)
+    collect = _summarize if keep == "moments" else _gather
+
+    def play(run: Run) -> Any:
+        how = (record, observers, progress, bookmarks)
+        return collect(run, named, partial(_play_batches, run, named, *how))
+
+    results: Any = play(run) if until is None else _play_until(until, run, play)
     return results["strategy"] if isinstance(strategies, Bandit) else results
+
+
+def _play_until(until: Until, run: Run, play: Callable[[Run], Results]) -> Results:
+    """Play more and more games, until the rule says that there are enough.
+
+    More sequences of a family, if there are several; otherwise more seeds.
+    """
+    grows = "sequence" if run.num_sequences > 1 and run.losses.table is None else "seed"
+    count, first = f"num_{grows}s", f"first_{grows}"
+    first_look = getattr(run, count)
+
+    def at_looks(results: Results) -> Results:
+        named = {name: replace(result, first_look=first_look) for name, result in results.items()}
+        return Results(named)
+
+    results = at_looks(play(run))
+    played = run
+    while not until.is_enough(results):
+        number = getattr(played, count)
+        if 2 * played.num_games > until.most_games:
+            warnings.warn(
+                f"after {played.num_games:,} games there are no {until.aim} yet, and twice as many "
+                f"would be more than most_games={until.most_games:,}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            break
+        more = replace(run, **{count: number, first: getattr(run, first) + number})
+        try:
+            results = concat([results, at_looks(play(more))])
+        except KeyboardInterrupt:
+            warnings.warn(
+                f"stopped before there were {until.aim}; the results are those of the first "
+                f"{played.num_games:,} games",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            break
+        played = replace(run, **{count: 2 * number})
+    return results
 
 
 def _play_batches(
@@ -261,7 +330,7 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
     norms = norms_from_row(
         Row(*map(np.concatenate, rows)), run.losses.num_arms, run.checkpoints, run.unit
     )
-    warn_if_not_finite(norms, run.losses)
+    warn_if_not_finite(norms, run.losses, run.first_sequence)
     results = {}
     shape = (run.num_sequences, run.num_seeds, -1)
     best = norms.best[:, None, :]
@@ -286,10 +355,11 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
             ),
             bandit=bandit,
             certificate=None if own[0].observed is None else _certificate(own, run),
+            kept=_kept(own, shape[:2]),
         )
         if has_laws:
             is_finite = np.isfinite(norms.l_1).all(axis=1)
-            warn_if_no_regret(name, results[name].expected_regret[is_finite], stacklevel=4)
+            warn_if_no_regret(name, results[name].expected_regret[is_finite])
     return Results(results)
 
 
@@ -312,7 +382,7 @@ def _summarize(
         """Add a batch; return the first rounds without a law, if any."""
         results, row = played
         norms = norms_from_row(row, run.losses.num_arms, run.checkpoints, run.unit)
-        warn_if_not_finite(norms, run.losses)
+        warn_if_not_finite(norms, run.losses, run.first_sequence)
         totals = np.stack([results.realised, results.expected], axis=1)
         summarizers[number].add(batch * run.batch_games, totals - norms.best[:, None])
         first = results.first_without_law
@@ -333,7 +403,7 @@ def _summarize(
         own = kept[number * run.num_batches : (number + 1) * run.num_batches]
         first = [rounds for rounds in own if rounds is not None]
         if not first or _warn_if_no_law(name, bandit, np.concatenate(first), run):
-            warn_if_no_regret(name, summaries[name].mean(), stacklevel=4)
+            warn_if_no_regret(name, summaries[name].mean())
     return summaries
 
 
@@ -341,12 +411,26 @@ def _description(run: Run, seconds: float) -> dict[str, Any]:
     """Return what results say of their run."""
     return {
         "seed": run.seed,
+        "first_sequence": run.first_sequence,
         "first_seed": run.first_seed,
         "losses": run.losses.name,
         "dtype": run.dtype.name,
         "seconds": seconds,
         "unit": run.unit,
     }
+
+
+def _check_until(until: Any, keep: str, bookmarks: Bookmarks | None) -> None:
+    """Refuse what is no rule to stop, and what a run with one cannot do."""
+    if until is None:
+        return
+    if not isinstance(until, Until):
+        raise ValueError(
+            f"until is {until!r}; give sf.until.precise(...), sf.until.decided(...) or an "
+            "sf.until.Until of your own"
+        )
+    if keep == "moments" or bookmarks is not None:
+        raise ValueError("until= needs the games themselves: keep='games', and no bookmarks")
 
 
 @contextmanager
@@ -374,13 +458,11 @@ def _warn_if_no_law(name: str, bandit: Bandit, first: np.ndarray, run: Run) -> b
             _, *parts = parts_of(bandit)
             words = zip(parts, ("estimation scheme", "full-information strategy"), strict=True)
             culprit = " or ".join(text for part, text in words if not has_own_functions(part))
-        warnings.warn(
+        warn_user(
             f"strategy {name!r} has {subject} that are no law: negative, not finite, or not of "
             f"sum 1. They were first seen in round {abs(earliest)} of {run.num_rounds}, and there "
             f"are some in {bad.size} of {run.num_games} games, whose results mean nothing; mend "
-            f"what its {culprit} returns",
-            RuntimeWarning,
-            stacklevel=4,
+            f"what its {culprit} returns"
         )
     return not bad.size
 
@@ -390,6 +472,16 @@ def _regret(best: np.ndarray, totals: list[np.ndarray], shape: tuple[int, ...]) 
     regret = np.concatenate(totals).reshape(shape)
     regret -= best
     return regret
+
+
+def _kept(batches: list[BatchResults], shape: tuple[int, int]) -> dict[str, np.ndarray]:
+    """Return what was kept of all games because it was asked for, by name; arrays [K, S, ...]."""
+    kept = {}
+    for name in KEPT_BY_OPTION:
+        parts = [getattr(batch, name) for batch in batches]
+        if parts[0] is not None:
+            kept[name] = np.concatenate(parts).reshape(*shape, *parts[0].shape[1:])
+    return kept
 
 
 def _certificate(batches: list[BatchResults], run: Run) -> Certificate:

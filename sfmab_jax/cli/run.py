@@ -109,7 +109,8 @@ def run(
         for name, (_, option) in bandits.items():
             bound = None
             if option is not None:
-                bound = sf.bounds.scale_free(results[name].norms, option).corrected[0, -1]
+                bounds = sf.bounds.scale_free(results[name].norms, option)
+                bound = bounds.corrected[:, -1].mean()
             rows.append(_make_row(family, scale, name, results[name], bound, speed))
             table.add_row(*_format_row(rows[-1]))
     if process.number > 0:

@@ -52,7 +52,8 @@ Around it:
     run          compile, stream the losses, play a batch
     measure      the norms of the loss sequences
     rows         where results of a round go
-    observer     what may be followed beside the regret
+    tally        how often each arm was played, and the losses to be expected of it
+    observer     what else may be followed beside the regret
     gather       results in the order of the games
     resume       bookmarks of long runs
     threads, progress, validate

@@ -10,6 +10,7 @@ from jax import Array
 
 from sfmab_jax.engine.measure import Measure, Row
 from sfmab_jax.engine.rounds import GroupState
+from sfmab_jax.engine.tally import Expected, Tally, pseudo_regret
 
 __all__ = ["BatchResults", "gather_results"]
 
@@ -24,6 +25,8 @@ class BatchResults:
     observed: np.ndarray | None  # rows of the observer [games, C, R], in units of `Run.unit`
     first_without_law: np.ndarray | None  # int32 [games], see `GroupState`
     loss_rows: Row | None  # of each game's own losses, arrays [games, C], if they are measured
+    arm_counts: np.ndarray | None  # int32 [games, C, n], if they were asked for
+    pseudo_regret: np.ndarray | None  # [games, C] in true units, likewise
 
 
 def gather_results(
@@ -69,7 +72,14 @@ def gather_results(
         rows_of_calls = [np.asarray(measure.rows) for measure in measures]
         columns = range(len(Row._fields))
         loss_rows = Row(*(of_games(*(rows[:, :, k] for rows in rows_of_calls)) for k in columns))
-    return BatchResults(realised, expected, records, rows, without_law, loss_rows)
+    counts = pseudo = None
+    if isinstance(states[0].tally, Tally):
+        tallies: list[Any] = [state.tally for state in states]
+        if isinstance(tallies[0].count_rows, Array):
+            counts = of_games(*(tally.count_rows for tally in tallies))
+        if isinstance(tallies[0].expected, Expected):
+            pseudo = pseudo_regret(of_games(*(tally.expected.rows for tally in tallies)), unit)
+    return BatchResults(realised, expected, records, rows, without_law, loss_rows, counts, pseudo)
 
 
 def _put(rows: np.ndarray, places: np.ndarray, games: np.ndarray) -> None:

@@ -66,7 +66,7 @@ class Run:
     Attributes:
       losses: the sequences, or the family they are drawn from.
       num_rounds, num_sequences, num_seeds: T, K and S.
-      first_seed: the number of the first seed.
+      first_sequence, first_seed: the numbers of the first sequence and of the first seed.
       seed: names the run; losses and arms are drawn from it.
       checkpoints: the rounds at which results are kept [C].
       dtype: float32 or float64.
@@ -75,12 +75,14 @@ class Run:
       devices: JAX devices of one platform.
       engine: "scan" or "fused".
       batching: "lanes" or "vmap".
+      arm_counts, pseudo_regret: whether these are kept, too.
     """
 
     losses: LossSequence
     num_rounds: int
     num_sequences: int
     num_seeds: int
+    first_sequence: int
     first_seed: int
     seed: int
     checkpoints: np.ndarray
@@ -90,6 +92,8 @@ class Run:
     devices: tuple[Any, ...]
     engine: str
     batching: str = "lanes"
+    arm_counts: bool = False
+    pseudo_regret: bool = False
 
     @property
     def num_games(self) -> int:
@@ -104,8 +108,12 @@ class Run:
     @property
     def loss_process(self) -> LossProcess:
         """The process by which a lane makes its losses."""
-        to_units = np.asarray(1 / self.unit, self.dtype)
-        return LossProcess(with_static_functions(self.losses.next), to_units)
+        return LossProcess(with_static_functions(self.losses.next), self.to_units)
+
+    @property
+    def to_units(self) -> np.ndarray:
+        """What a loss is multiplied by to be counted in units of the run."""
+        return np.asarray(1 / self.unit, self.dtype)
 
     @property
     def sequences_in_row(self) -> int | None:

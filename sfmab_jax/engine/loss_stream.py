@@ -5,7 +5,7 @@ stream, made on the device in the same way or read from a table.
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from sfmab_jax.base import with_static_functions
+from sfmab_jax.base import has_own_functions, with_static_functions
 from sfmab_jax.engine.lanes import (
     OverGames,
     compile_loop,
+    depends_on_first,
     in_two_parts,
     keep_shared,
     over_lanes,
@@ -32,6 +33,7 @@ __all__ = [
     "RoundMaker",
     "early_values",
     "generate_pieces",
+    "has_chance",
     "round_maker",
     "start_sequences",
 ]
@@ -102,6 +104,40 @@ def start_sequences(losses: LossSequence, seed: int, sequences: np.ndarray) -> t
     """Return the keys, uint32 [2, K], and the first states, leaves [..., K], of K sequences."""
     init = with_static_functions(losses.init)
     return _start(init, root_key(seed), jnp.uint32(sequences))
+
+
+@pinned_generator()
+@jax.disable_jit(False)
+def has_chance(losses: LossSequence) -> bool:
+    """Whether the members of a family differ: whether their losses depend on their keys."""
+    if losses.table is not None:
+        return False
+    leaves, structure = jax.tree.flatten(with_static_functions((losses.init, losses.next)))
+    kinds = tuple((np.shape(x), np.result_type(x), isinstance(x, int | float)) for x in leaves)
+    family = jax.tree.unflatten(structure, leaves)
+    # A user's function may hold on to a table, so nothing of it is kept.
+    return (_own_has_chance if has_own_functions(family) else _has_chance)(structure, kinds)
+
+
+def _has_chance(structure: Any, kinds: tuple[tuple[tuple[int, ...], np.dtype, bool], ...]) -> bool:
+    """Whether the first round depends on the key.
+
+    Args:
+      structure: of the family's functions (init, next).
+      kinds: shapes and dtypes of their parameters, and whether they are numbers of Python's.
+    """
+
+    def first_round(words: Array, *leaves: Array) -> Any:
+        init, next_loss = jax.tree.unflatten(structure, leaves)
+        key = key_of_words(words)
+        return next_loss(init(key), key, jnp.int32(1))
+
+    words = jax.ShapeDtypeStruct((2,), jnp.uint32)
+    leaves = [jax.ShapeDtypeStruct(*kind, weak_type=is_weak) for *kind, is_weak in kinds]
+    return depends_on_first(first_round, words, *leaves)
+
+
+_own_has_chance = lru_cache(maxsize=256)(_has_chance)
 
 
 class LossStream:

@@ -10,7 +10,7 @@ from jax import Array, lax
 
 from sfmab_jax.engine.lanes import OverGames, compile_loop, keep_shared, over_lanes
 from sfmab_jax.engine.rows import checkpoint_rows, write_row
-from sfmab_jax.numerics.arms import arm_sum
+from sfmab_jax.numerics.arms import arm_sum, least_total
 from sfmab_jax.numerics.double_word import Sum, add
 from sfmab_jax.numerics.hints import keep
 
@@ -37,6 +37,7 @@ class Row(NamedTuple):
     l_1_error: Any
     l_2: Any
     l_inf: Any
+    best_arm: Any  # a float, exact: there are at most 2^24 arms
 
 
 class _Sums(NamedTuple):
@@ -52,7 +53,7 @@ class Measure(NamedTuple):
     """Running measures of some sequences; all leaves [..., sequences]."""
 
     sums: _Sums
-    rows: Array  # at the checkpoints [C, 8]
+    rows: Array  # at the checkpoints [C, 9]
 
 
 def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dtype) -> Measure:
@@ -158,11 +159,12 @@ def _add_round(sums: _Sums, loss: Array) -> _Sums:
 
 
 def _row(sums: _Sums) -> Array:
-    """Return what is kept of one sequence at a checkpoint, [8]."""
+    """Return what is kept of one sequence at a checkpoint, [9]."""
     totals, l_1, l_2, l_inf = sums
     lowest = jnp.min(totals.value)
     excess = jnp.min((totals.value - lowest) + totals.error)
     mean_excess = arm_sum((totals.value - lowest) + totals.error) / len(totals.value)
     s_inf = jnp.max(jnp.abs(totals.value))
-    row = Row(lowest, excess, mean_excess, s_inf, l_1.value, l_1.error, l_2.value, l_inf)
-    return jnp.stack(row)
+    best_arm = least_total(totals).astype(lowest.dtype)
+    sizes = (s_inf, l_1.value, l_1.error, l_2.value, l_inf)
+    return jnp.stack(Row(lowest, excess, mean_excess, *sizes, best_arm))

@@ -20,6 +20,7 @@ from sfmab_jax.engine.loss_stream import LossProcess, RoundMaker, early_values, 
 from sfmab_jax.engine.measure import Measure, measure_round
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.engine.rows import checkpoint_rows, write_row
+from sfmab_jax.engine.tally import Tally, tally_round
 from sfmab_jax.numerics.arms import arm_sum, pick
 from sfmab_jax.numerics.double_word import Sum, add, start_sum
 from sfmab_jax.numerics.draw import draw_arm
@@ -28,6 +29,7 @@ from sfmab_jax.numerics.threefry import threefry_2x32
 __all__ = [
     "GroupState",
     "begin_group",
+    "draw_of_round",
     "in_groups",
     "over_games",
     "play_chunk",
@@ -59,6 +61,7 @@ class GroupState(NamedTuple):
     first_without_law: Any
     losses: Any = ()  # the states of the lanes' own loss processes, leaves [..., W]; () if shared
     measure: Measure | tuple[()] = ()  # of the lanes' own losses; () if they are not measured here
+    tally: Tally | tuple[()] = ()  # of the arms played; () if nobody asked for it
 
 
 def over_games(batching: str, exact: bool = True) -> OverGames:
@@ -128,6 +131,7 @@ def play_chunk(
     checkpoints: Array,
     first_round: Array,
     num_windows: Array,
+    means: LossProcess | None = None,
     *,
     window: int,
     batching: str = "lanes",
@@ -148,6 +152,7 @@ def play_chunk(
         [2, W].
       checkpoints: the rounds at which totals are kept, int32 [C].
       first_round, num_windows: int32 [], traced: one program serves any number of rounds.
+      means: the expected losses, if the group tallies them.
       window: rounds whose losses are handed to the lanes together, static.
       batching: how one game becomes many, "lanes" or "vmap".
       exact: see `sfmab_jax.engine.lanes`.
@@ -157,12 +162,17 @@ def play_chunk(
     streamed: Any = losses  # if there is no maker
     maker = round_maker(losses, group.losses) if isinstance(losses, LossProcess) else None
 
+    mean_maker = None
+    if means is not None:
+        tally: Any = group.tally
+        mean_maker = round_maker(means, tally.expected.start)
+
     def step(group: GroupState, now) -> tuple[GroupState, None]:
-        round_, row, is_checkpoint, given = now
+        round_, row, is_checkpoint, given, means_given = now
         if batching == "lanes":
             # Read from the window once: a loop that looks them up for itself is not vectorised.
             round_ = keep_shared(round_)
-            given = jax.tree.map(keep_shared, given)
+            given, means_given = jax.tree.map(keep_shared, (given, means_given))
         if maker is not None:
             group, given = _make_losses(
                 mapped, maker, given, lane_losses, group, row, is_checkpoint
@@ -170,7 +180,12 @@ def play_chunk(
         elif lane_losses.ndim == 2:
             given = to_lanes(given, lane_losses, width)
         now = (round_, given, row, is_checkpoint)
-        return _play_round_of_group(mapped, parts, game_keys, group, *now), None
+        group, arms = _play_round_of_group(mapped, parts, game_keys, group, *now)
+        if isinstance(group.tally, Tally):
+            how = (mapped, mean_maker, means_given)
+            tally = tally_round(*how, group.tally, arms, row, is_checkpoint)
+            group = group._replace(tally=tally)
+        return group, None
 
     def play_window(index: Array, group: GroupState) -> GroupState:
         rounds = first_round + index * window + jnp.arange(window, dtype=jnp.int32)
@@ -181,7 +196,11 @@ def play_chunk(
             given = _window_losses(streamed, lane_losses, index * window, window)
             if lane_losses.ndim == 1:
                 given = to_lanes(given, lane_losses, width)
-        return lax.scan(step, group, (rounds, *checkpoint_rows(checkpoints, rounds), given))[0]
+        means_given: Any = ()
+        if mean_maker is not None:
+            means_given = early_values(mapped, mean_maker, rounds[0], window)
+        rows = checkpoint_rows(checkpoints, rounds)
+        return lax.scan(step, group, (rounds, *rows, given, means_given))[0]
 
     return lax.fori_loop(0, num_windows, play_window, group)
 
@@ -205,6 +224,7 @@ def in_groups(play_group_chunk: Callable[..., GroupState]) -> Callable[..., Grou
         first_round: Array,
         num_windows: Array,
         num_groups: Array,
+        means: LossProcess | None = None,
         *,
         window: int,
     ) -> GroupState:
@@ -214,8 +234,9 @@ def in_groups(play_group_chunk: Callable[..., GroupState]) -> Callable[..., Grou
                 (groups, game_keys, lane_losses),
             )
             when = (checkpoints, first_round, num_windows)
+            tallied = () if means is None else (means,)
             after = play_group_chunk(
-                bandit, record, observer, losses, group, keys, lane, *when, window=window
+                bandit, record, observer, losses, group, keys, lane, *when, *tallied, window=window
             )
             return jax.tree.map(lambda leaf, new: leaf.at[index].set(new), groups, after)
 
@@ -285,12 +306,11 @@ def play_round_of_game(
       draw: (p'_t, two random words) -> arm.
 
     Returns:
-      The state after the round, l_t(i_t), l_t.p'_t - l_t(i_t), and what the observer carries.
+      The state after the round, i_t, l_t(i_t), l_t.p'_t - l_t(i_t), and what the observer carries.
     """
     # `update` works out p'_t again; equal operations are merged before they are compiled.
     probabilities = bandit.probabilities(state)
-    counter = (round_.astype(jnp.uint32), jnp.uint32(0))
-    arm = draw(probabilities, threefry_2x32((key[0], key[1]), counter))
+    arm = draw_of_round(probabilities, key, round_, draw)
     loss = pick(losses, arm)
     # The conditional mean less the realised loss, counted from the loss of the first arm: free of
     # any offset common to all arms.
@@ -298,11 +318,19 @@ def play_round_of_game(
     advantage = arm_sum(probabilities * (losses - first)) - (loss - first)
     after = bandit.update(state, arm, bandit.feedback(losses, arm))
     if observer is None:
-        return after, loss, advantage, ()
+        return after, arm, loss, advantage, ()
     # There is no estimate here; see `Observer`.
     play = state.full_information.play
     seen = Round(play, probabilities, arm, loss, estimate=probabilities)
-    return after, loss, advantage, observer.follow(observed, state, seen, losses, after)
+    return after, arm, loss, advantage, observer.follow(observed, state, seen, losses, after)
+
+
+def draw_of_round(
+    probabilities: Array, key: Array, round_: Array, draw: Callable[..., Array] = draw_arm
+) -> Array:
+    """Return i_t [], drawn from p'_t [n]; see `play_round_of_game`."""
+    counter = (round_.astype(jnp.uint32), jnp.uint32(0))
+    return draw(probabilities, threefry_2x32((key[0], key[1]), counter))
 
 
 def watch_law(bandit: Bandit, state: BanditState, round_: Array, first_without_law: Any) -> Any:
@@ -365,7 +393,7 @@ def _play_round_of_group(
     losses: Array,
     row: Array,
     is_checkpoint: Array,
-) -> GroupState:
+) -> tuple[GroupState, Any]:
     """Play one round in all lanes.
 
     Args:
@@ -377,15 +405,22 @@ def _play_round_of_group(
       losses: l_t [n] for all lanes, or [n, W].
       row: where results go, int32 [].
       is_checkpoint: whether t is one, bool [].
+
+    Returns:
+      The group after the round, and i_t, int32 [W]; () if nobody tallies them.
     """
     bandit, record, observer = parts
+    tallies = isinstance(group.tally, Tally)
     # One sequence for all lanes: [n], closed over. One for each: [n, W], mapped like the state.
     own_losses = (losses,) if losses.ndim > 1 else ()
 
     def play_lane(state, key, observed, losses=losses):
-        return play_round_of_game(bandit, observer, round_, state, key, losses, observed)
+        after, arm, *played = play_round_of_game(
+            bandit, observer, round_, state, key, losses, observed
+        )
+        return after, arm if tallies else (), *played
 
-    state, loss, advantage, observed = mapped(play_lane)(
+    state, arms, loss, advantage, observed = mapped(play_lane)(
         group.bandit, game_keys, group.observed, *own_losses
     )
     group = group._replace(
@@ -403,7 +438,7 @@ def _play_round_of_group(
     if record is not None:
         rows = write_row(group.records, row, is_checkpoint, partial(mapped(record), state))
         group = group._replace(records=rows)
-    return group
+    return group, arms
 
 
 def _write_totals(

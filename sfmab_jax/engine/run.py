@@ -20,9 +20,10 @@ from sfmab_jax.engine.measure import Measure, Row, begin_measure, compiled_measu
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.engine.resume import Bookmark, Bookmarks
 from sfmab_jax.engine.rounds import GroupState, begin_group, in_groups, play_chunk
+from sfmab_jax.engine.tally import Tally, begin_tally, mean_process
 from sfmab_jax.numerics.threefry import game_keys, root_key
 
-__all__ = ["play_batch"]
+__all__ = ["keys_of_games", "play_batch"]
 
 # `functools.cache` would let two threads make the same value, each with programs of its own. Only
 # the programs that play are large enough to matter: `begin_group` may well be compiled twice.
@@ -36,7 +37,7 @@ def _compiled_begin_group(**sizes: Any) -> Callable:
 
 
 @jax.jit
-def _game_keys(root: Array, sequences: Array, seeds: Array) -> Array:
+def keys_of_games(root: Array, sequences: Array, seeds: Array) -> Array:
     """Return the key words of games; losses draw from the other half of the split."""
     return game_keys(jax.random.split(root)[0], sequences, seeds)
 
@@ -138,7 +139,8 @@ def play_batch(
     games = _games_of_batch(run, index)
     process = run.loss_process if run.has_own_losses else None
     parts = (bandit, record, observer)
-    exact = not _is_own((*parts, process))
+    means = mean_process(run.losses, run.to_units) if run.pseudo_regret else None
+    exact = not _is_own((*parts, process, means))
     program_for = _program_finder(run.devices, run.engine, run.batching, exact=exact)
     measuring = measures != "nothing"
     states = _first_states(run, parts, games, measuring)
@@ -166,8 +168,9 @@ def play_batch(
             given = (losses, measure, checkpoints, np.int32(chunk.first_round))
             measure = compiled_measure(run.devices[0].platform)(*given)(*given)
         when = (checkpoints, np.int32(chunk.first_round), np.int32(chunk.num_windows))
+        tallied = () if means is None else (means,)
         arguments = [
-            (*parts, losses, state, call.keys, call.losses, *when, call.num_groups)
+            (*parts, losses, state, call.keys, call.losses, *when, call.num_groups, *tallied)
             for state, call in zip(states, games.calls, strict=True)
         ]
         program = program_for(*arguments[0], window=run.window)
@@ -203,6 +206,7 @@ class _Call(NamedTuple):
     keys: np.ndarray  # uint32 [G, 2, W]
     losses: np.ndarray  # `lane_losses` of `rounds.play_chunk`, with a first axis [G]
     loss_states: Any  # of the lanes' own loss processes, leaves [G, ..., W]; () if shared
+    mean_states: Any  # the first states of all sequences, the same way; () if nothing needs them
 
 
 class _Games(NamedTuple):
@@ -224,19 +228,24 @@ def _games_of_batch(run: Run, index: int) -> _Games:
     num_games = min(run.batch_games, run.num_games - first_game)
     games = np.minimum(first_game + np.arange(run.batch_games), run.num_games - 1)
     sequence, seed = np.divmod(games, run.num_seeds)
+    sequence += run.first_sequence
     # Each device has its own run of consecutive sequences.
     by_device = sequence.reshape(len(run.devices), run.batch_width)
     first = by_device[:, :1]
     numbers = first + np.arange(run.sequences_per_device)
-    sequences = np.minimum(numbers, run.num_sequences - 1).ravel()
+    last = run.first_sequence + run.num_sequences - 1
+    sequences = np.minimum(numbers, last).ravel()
     keys = np.asarray(
-        _game_keys(root_key(run.seed), jnp.uint32(sequence), jnp.uint32(seed + run.first_seed))
+        keys_of_games(root_key(run.seed), jnp.uint32(sequence), jnp.uint32(seed + run.first_seed))
     )
-    if run.has_own_losses:
+    lane_losses, loss_states, mean_states = (by_device - first).ravel().astype(np.int32), (), ()
+    if run.has_own_losses or run.pseudo_regret:
         started = start_sequences(run.losses, run.seed, sequence)
-        lane_losses, loss_states = jax.tree.map(np.asarray, started)
-    else:
-        lane_losses, loss_states = (by_device - first).ravel().astype(np.int32), ()
+        own_keys, states = jax.tree.map(np.asarray, started)
+        if run.has_own_losses:
+            lane_losses, loss_states = own_keys, states
+        if run.pseudo_regret:
+            mean_states = states
     groups = _lanes_of_groups(run)
     groups = groups[groups.min(axis=1) < num_games]
     per_call = run.groups_per_call
@@ -253,8 +262,8 @@ def _games_of_batch(run: Run, index: int) -> _Games:
         if run.sequences_in_row:
             by_device = losses.reshape(per_call, len(run.devices), -1)
             losses = by_device[..., : run.sequences_in_row].reshape(per_call, 1, -1)
-        states = jax.tree.map(of_lanes, loss_states)
-        return _Call(places, np.int32(len(places)), of_lanes(keys), losses, states)
+        states = jax.tree.map(of_lanes, (loss_states, mean_states))
+        return _Call(places, np.int32(len(places)), of_lanes(keys), losses, *states)
 
     starts = range(0, len(groups), per_call)
     calls = [call_of(groups[at : at + per_call]) for at in starts]
@@ -279,15 +288,36 @@ def _first_states(
     state = begin(*parts, loss_unit)
     if run.has_own_losses and measures:
         state = state._replace(measure=_first_measure(run, run.group_games))
+
+    def of_call(call: _Call) -> GroupState:
+        own = state._replace(losses=call.loss_states)
+        if run.arm_counts or run.pseudo_regret:
+            own = own._replace(tally=_first_tally(run, call.mean_states))
+        return own
+
     groups = run.groups_per_call
     state = jax.tree.map(lambda x: np.broadcast_to(np.asarray(x), (groups, *x.shape)), state)
-    return [state._replace(losses=call.loss_states) for call in games.calls]
+    return [of_call(call) for call in games.calls]
 
 
 def _first_measure(run: Run, num_sequences: int) -> Measure:
     return begin_measure(
         num_arms=run.losses.num_arms,
         num_sequences=num_sequences,
+        num_checkpoints=len(run.checkpoints),
+        dtype=run.dtype,
+    )
+
+
+def _first_tally(run: Run, starts: Any) -> Tally:
+    """Return the tally of the groups of a call before round 1; ``starts`` leaves [G, ..., W]."""
+    return begin_tally(
+        starts,
+        counts=run.arm_counts,
+        expected=run.pseudo_regret,
+        num_groups=run.groups_per_call,
+        num_arms=run.losses.num_arms,
+        num_games=run.group_games,
         num_checkpoints=len(run.checkpoints),
         dtype=run.dtype,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from textwrap import shorten
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,21 +27,26 @@ from sfmab_jax.checks import (
     strongly_typed,
 )
 from sfmab_jax.compose import compose, is_composed, parts_of
+from sfmab_jax.engine.layout import Run
+from sfmab_jax.engine.loss_stream import has_chance
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.losses.sequence import MOST_ROUNDS
+from sfmab_jax.numerics.threefry import pinned_generator, root_key
 
 __all__ = [
+    "Games",
     "check_checkpoints",
     "check_choice",
     "check_devices",
     "check_dtype",
     "check_engine",
+    "check_games",
     "check_parameters",
     "check_record",
     "check_rounds",
-    "check_sequences",
     "check_shapes",
     "check_switches",
+    "check_tally",
     "unit_of_losses",
 ]
 
@@ -279,12 +284,40 @@ def check_engine(
         check_fusible(name, bandit, record, num_arms, dtype, device)
 
 
-def check_switches(progress: Any, certificate: Any) -> None:
+def check_switches(progress: Any, **switches: Any) -> None:
     """Validate the boolean options."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise ValueError(f"progress is {progress!r}; give True, False, None or a function")
-    if not isinstance(certificate, bool):
-        raise ValueError(f"certificate is {certificate!r}; give True or False")
+    for name, switch in switches.items():
+        if not isinstance(switch, bool):
+            raise ValueError(f"{name} is {switch!r}; give True or False")
+
+
+def check_tally(run: Run) -> None:
+    """Refuse to tally what is not known, or what the engine does not see."""
+    for name in ("arm_counts", "pseudo_regret"):
+        if getattr(run, name) and run.engine == "fused":
+            raise ValueError(f"{name}=True needs engine='scan'; the fused engine keeps none")
+    if run.pseudo_regret:
+        _check_mean(run.losses)
+
+
+@pinned_generator()
+def _check_mean(losses: LossSequence) -> None:
+    """Refuse a family whose expected losses are not known, or are not [n]."""
+    if losses.mean is None:
+        what = "of a table are" if losses.table is not None else f"of {losses.name} are"
+        raise ValueError(
+            f"the expected losses {what} not known, in which pseudo_regret=True counts; give a "
+            "family that states them, as sf.losses.from_function(..., mean=...), or use the regret"
+        )
+    init, mean = with_static_functions((losses.init, losses.mean))
+    shape = jax.eval_shape(lambda: jnp.asarray(mean(init(root_key(0)), jnp.int32(1)))).shape
+    if shape != (losses.num_arms,):
+        raise ValueError(
+            f"mean of {losses.name} returns shape {list(shape)}; return the expected losses of all "
+            f"arms, [{losses.num_arms}]"
+        )
 
 
 def check_dtype(dtype: Any) -> np.dtype:
@@ -329,14 +362,46 @@ def check_rounds(num_rounds: int | None, sequence: LossSequence) -> int:
     return rounds
 
 
-def check_sequences(num_sequences: int | None, sequence: LossSequence) -> int:
-    available = sequence.num_sequences
+class Games(NamedTuple):
+    """Which games are played: those of K sequences and S seeds, numbered from the first."""
+
+    num_sequences: int
+    num_seeds: int
+    first_sequence: int
+    first_seed: int
+
+
+def check_games(
+    num_sequences: int | None,
+    num_seeds: int,
+    first_sequence: int | None,
+    first_seed: int,
+    losses: LossSequence,
+) -> Games:
+    """Return which games are played.
+
+    Where nothing is said of the sequences, and those of the family differ, every game has its own:
+    the numbers of the seeds are then those of sequences with one seed each.
+    """
+    num_seeds = check_integer("num_seeds", num_seeds, 1, 2**31 - 1)
+    first_seed = check_integer("first_seed", first_seed, 0, 2**31 - 1)
+    if num_sequences is None and has_chance(losses):
+        if first_sequence is not None and first_seed:
+            raise ValueError(
+                f"first_sequence is {first_sequence} and first_seed is {first_seed}, but every "
+                "game has its own sequence: give one of them, or num_sequences= as well"
+            )
+        num_sequences, num_seeds = num_seeds, 1
+        first_sequence, first_seed = first_seed if first_sequence is None else first_sequence, 0
+    first = check_integer("first_sequence", first_sequence or 0, 0, 2**31 - 1)
+    available = losses.num_sequences
     if num_sequences is None:
-        return available or 1
+        num_sequences = 1 if available is None else max(1, available - first)
     number = check_integer("num_sequences", num_sequences, 1, 2**31 - 1)
-    if available is not None and number > available:
-        raise ValueError(f"num_sequences is {number}; the losses have only {available}")
-    return number
+    if available is not None and first + number > available:
+        which = f"num_sequences is {number}" + (f" from number {first} on" if first else "")
+        raise ValueError(f"{which}; the losses have only {available}")
+    return Games(number, num_seeds, first, first_seed)
 
 
 def check_checkpoints(checkpoints: int | Sequence[int], num_rounds: int) -> np.ndarray:

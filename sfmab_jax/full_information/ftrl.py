@@ -15,7 +15,15 @@ from sfmab_jax.numerics.simplex import distribution_of_gaps
 from sfmab_jax.potentials import Potential
 from sfmab_jax.potentials.base import check_potential
 
-__all__ = ["FTRLState", "add_round", "follow", "ftrl", "ftrl_by_arms", "gaps_to_leader"]
+__all__ = [
+    "FTRLState",
+    "add_round",
+    "follow",
+    "ftrl",
+    "ftrl_by_arms",
+    "gaps_to_leader",
+    "schedule_of",
+]
 
 
 class FTRLState(NamedTuple):
@@ -41,10 +49,7 @@ def ftrl(
     >>> print(scheme.init(2, jnp.dtype("float32"), jnp.float32(1.0)).learning_rate)
     0.5
     """
-    if callable(learning_rate):
-        return ftrl_by_arms(potential, Partial(_of_rounds, as_partial(learning_rate)))
-    check_positive(learning_rate=learning_rate)
-    return ftrl_by_arms(potential, Partial(_constant, learning_rate))
+    return ftrl_by_arms(potential, schedule_of(learning_rate))
 
 
 def ftrl_by_arms(
@@ -57,6 +62,14 @@ def ftrl_by_arms(
     return FullInformation(
         init=Partial(_init, schedule), update=Partial(_update, potential, schedule)
     )
+
+
+def schedule_of(learning_rate: Array | float | Callable[[Array], Array]) -> Partial:
+    """Return (t, n) -> eta_t of a positive number, or of a function of t; see `ftrl`."""
+    if callable(learning_rate):
+        return Partial(_of_rounds, as_partial(learning_rate))
+    check_positive(learning_rate=learning_rate)
+    return Partial(_constant, learning_rate)
 
 
 def add_round(losses: Sum, seen: Round) -> Sum:

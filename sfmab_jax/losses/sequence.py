@@ -46,6 +46,7 @@ __all__ = [
     "from_function",
     "from_recurrence",
     "in_float32",
+    "place_of_loss",
     "recurrence_from_draws",
 ]
 
@@ -231,12 +232,19 @@ def from_array(losses: Any, name: str = "array") -> LossSequence:
     if not np.isfinite(largest):
         k, t, i = np.argwhere(~np.isfinite(table))[0]
         raise ValueError(
-            f"losses hold {table[k, t, i]} at sequence {k}, round {t + 1}, arm {i}; "
-            "every loss must be finite"
+            f"losses hold {table[k, t, i]} at {place_of_loss(k, t, i, len(table))}; every loss "
+            "must be finite"
         )
     return LossSequence(
         num_arms=table.shape[2], magnitude=largest if largest > 0 else 1.0, table=table, name=name
     )
+
+
+def place_of_loss(k: int, t: int, i: int, num_sequences: int) -> str:
+    """Return how messages call the loss ``table[k, t, i]`` of a table [K, T, n]."""
+    if num_sequences == 1:
+        return f"round {t + 1}, arm {i} (rounds count from 1, arms from 0)"
+    return f"sequence {k}, round {t + 1}, arm {i} (rounds count from 1, sequences and arms from 0)"
 
 
 def check_table(subject: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, ...]:

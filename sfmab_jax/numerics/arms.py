@@ -6,7 +6,7 @@ from jax import Array
 
 from sfmab_jax.numerics.double_word import Sum, add
 
-__all__ = ["add_at", "arm_sum", "block_factor", "is_arm", "leading_arm", "pick"]
+__all__ = ["add_at", "arm_sum", "block_factor", "is_arm", "leading_arm", "least_total", "pick"]
 
 # Above this many arms a gather is cheaper than a pass over the arms.
 _ONE_HOT_ARMS = 64
@@ -59,6 +59,18 @@ def leading_arm(scores: Array) -> Array:
     slack = 8 * jnp.finfo(scores.dtype).eps * jnp.abs(lowest)
     places = jnp.arange(len(scores), dtype=jnp.int32)
     return jnp.min(jnp.where(scores <= lowest + slack, places, len(scores) - 1))
+
+
+def least_total(totals: Sum) -> Array:
+    """Return the first arm whose total [n] is the least, int32 [].
+
+    Totals that differ by no more than the rounding of two words, eps^2 of the largest, are equal.
+    """
+    ahead = (totals.value - jnp.min(totals.value)) + totals.error
+    scale = jnp.max(jnp.abs(totals.value))
+    places = jnp.arange(len(ahead), dtype=jnp.int32)
+    least = ahead <= jnp.min(ahead) + jnp.finfo(ahead.dtype).eps ** 2 * scale
+    return jnp.min(jnp.where(least, places, len(ahead) - 1))
 
 
 def block_factor(num_arms: int) -> int:

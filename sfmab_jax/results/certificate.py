@@ -29,7 +29,7 @@ from sfmab_jax.engine.measure import rescale_squares, unit_of_squares
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.estimation import importance_weighted
 from sfmab_jax.full_information import ada_ftrl
-from sfmab_jax.numerics.arms import arm_sum, pick
+from sfmab_jax.numerics.arms import arm_sum, least_total, pick
 from sfmab_jax.numerics.double_word import Sum, add, add_sums, start_sum
 from sfmab_jax.potentials import log_barrier
 
@@ -213,7 +213,7 @@ def _parts(sums: _Sums, f, cost: Array) -> tuple[_Parts, Array]:
     earned = add_sums(gaps, Sum(-sums.play_loss.value, -sums.play_loss.error))
     comparator = add(add(add(earned, lowest), low), optimal_value).value
     refinement = sums.weighted_gaps.value / alpha
-    best = pick(ahead, _best_arm(sums.true_losses))
+    best = pick(ahead, least_total(sums.true_losses))
     root = jnp.sqrt(alpha * sums.squares.value) * unit_of_squares(sums.largest, jnp)
     constant = 2 * sums.largest + root
     parts = _Parts(
@@ -295,12 +295,3 @@ def _barrier(p: Array) -> Array:
 
 def _difference(a: Sum, b: Sum) -> Array:
     return (a.value - b.value) + (a.error - b.error)
-
-
-def _best_arm(totals: Sum) -> Array:
-    """Arm whose total [n] is the least up to the rounding of two words, eps^2; int32 []."""
-    ahead = (totals.value - jnp.min(totals.value)) + totals.error
-    scale = jnp.max(jnp.abs(totals.value))
-    places = jnp.arange(len(ahead), dtype=jnp.int32)
-    least = ahead <= jnp.min(ahead) + jnp.finfo(ahead.dtype).eps ** 2 * scale
-    return jnp.min(jnp.where(least, places, len(ahead) - 1))

@@ -1,10 +1,10 @@
 """Norms of loss sequences at the checkpoints, in which bounds are stated."""
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 
+from sfmab_jax.checks import warn_user
 from sfmab_jax.engine.measure import Row, unit_of_squares
 from sfmab_jax.losses import LossSequence
 
@@ -26,6 +26,8 @@ class Norms(NamedTuple):
       s_inf: max_i |S_i|.
       best: min_i S_i, the total loss of the best fixed arm.
       mean: mean_i S_i, the total loss of uniform play.
+      best_arm: argmin_i S_i, the lowest number of those that tie, int64; -1 where losses are not
+        finite. None if it was not kept: in files of earlier versions and in studies.
     """
 
     num_arms: int
@@ -36,6 +38,7 @@ class Norms(NamedTuple):
     s_inf: np.ndarray
     best: np.ndarray
     mean: np.ndarray
+    best_arm: np.ndarray | None = None
 
 
 def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> Norms:
@@ -63,10 +66,11 @@ def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> 
         s_inf=in_true_units(row.s_inf),
         best=in_true_units(row.lowest, row.excess),
         mean=in_true_units(row.lowest, row.mean_excess),
+        best_arm=np.where(np.isfinite(row.l_1), row.best_arm, -1).astype(np.int64),
     )
 
 
-def warn_if_not_finite(norms: Norms, losses: LossSequence) -> None:
+def warn_if_not_finite(norms: Norms, losses: LossSequence, first_sequence: int) -> None:
     """Warn if a loss is not finite, though it was when checked, or was generated unchecked."""
     bad = ~np.isfinite(norms.l_1)
     if bad.any():
@@ -75,29 +79,25 @@ def warn_if_not_finite(norms: Norms, losses: LossSequence) -> None:
         first, last = int(norms.rounds[slot - 1]) + 1 if slot else 1, int(norms.rounds[slot])
         where = f"in rounds {first} to {last}"
         if losses.table is not None:
-            (rows,) = losses.table[np.array([k]), slice(first - 1, last)]
+            (rows,) = losses.table[np.array([first_sequence + k]), slice(first - 1, last)]
             row = first + int(np.argmax(~np.isfinite(rows).all(axis=1)))
             where = f"in row {row}, which has changed since it was checked"
-        warnings.warn(
-            f"{losses.name}: sequence {k} has a loss that is not finite, or too large for its "
-            f"magnitude, {where}; results from there on are not numbers, those before are kept",
-            RuntimeWarning,
-            stacklevel=4,
+        warn_user(
+            f"{losses.name}: sequence {first_sequence + k} has a loss that is not finite, or too "
+            f"large for its magnitude, {where}; results from there on are not numbers, those "
+            "before are kept"
         )
 
 
-def warn_if_no_regret(name: str, regret: np.ndarray, stacklevel: int = 3) -> None:
+def warn_if_no_regret(name: str, regret: np.ndarray) -> None:
     """Warn if a strategy broke down, on losses that are finite.
 
     Args:
       name: of the strategy.
       regret: of any shape, on such losses.
-      stacklevel: of the user's line, as in `warnings.warn`.
     """
     if not np.isfinite(regret).all():
-        warnings.warn(
+        warn_user(
             f"strategy {name!r} has regret that is not finite, on losses that are: its "
-            "parameters do not fit them; give it the scale of the losses",
-            RuntimeWarning,
-            stacklevel=stacklevel,
+            "parameters do not fit them; give it the scale of the losses"
         )

@@ -1,36 +1,49 @@
-"""Plots of regret and of losses, in colours for colour-blind readers and with distinct dashes."""
+"""Plots of regret: its mean over the rounds, its tails, differences of strategies, grids of panels.
 
+Lines differ without colour, too; labels say what a band is, and which means are doubtful.
+"""
+
+import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from sfmab_jax.losses import LossSequence
-from sfmab_jax.results.hardness import loss_chunks
-from sfmab_jax.results.result import Result
-from sfmab_jax.results.statistics import normal_interval
+from sfmab_jax.results import statistics
+from sfmab_jax.results.curves import (
+    Band,
+    Curve,
+    about,
+    band_words,
+    check_names,
+    draw_curves,
+    has_several_units,
+    label_y,
+    legend_title,
+    mean_curves,
+    name_lines,
+    new_axes,
+    per,
+)
+from sfmab_jax.results.loss_picture import losses
+from sfmab_jax.results.plot_style import (
+    LINE_STYLES,
+    add_legend,
+    add_shared_legend,
+    literal,
+    mark_doubtful,
+    paper,
+    wrapped,
+)
+from sfmab_jax.results.result import Kind, Result, Results
+from sfmab_jax.results.statistics import Over
 
-__all__ = ["LINE_STYLES", "grid", "literal", "losses", "regret"]
+__all__ = ["LINE_STYLES", "difference", "grid", "literal", "losses", "paper", "regret", "tails"]
 
 BoundsOf = Callable[[Result], Mapping[str, np.ndarray]]
-
-# Okabe and Ito's palette, with a dash pattern each.
-LINE_STYLES: list[dict[str, Any]] = [
-    {"color": "#0072B2", "linestyle": "-"},
-    {"color": "#D55E00", "linestyle": "--"},
-    {"color": "#009E73", "linestyle": "-."},
-    {"color": "#CC79A7", "linestyle": ":"},
-    {"color": "#E69F00", "linestyle": (0, (5, 1))},
-    {"color": "#56B4E9", "linestyle": (0, (3, 1, 1, 1))},
-]
-
-
-def literal(name: str) -> str:
-    """Return a name such that Matplotlib draws it as it is: not as a formula, and in the legend.
-
-    Dollars are escaped; a space of no width stands before an underscore, which would hide a line.
-    """
-    return ("\u200b" if name.startswith("_") else "") + name.replace("$", r"\$")
+# Thresholds at which a tail is drawn, and games that are compared with them at a time.
+_THRESHOLDS = 200
+_COMPARISONS = 2**23
 
 
 def _no_bounds(result: Result) -> Mapping[str, np.ndarray]:
@@ -54,43 +67,61 @@ def regret(
     results: Mapping[str, Result],
     *,
     axes: Any = None,
-    level: float = 0.95,
+    band: Band | None = "interval",
+    kind: Kind | None = None,
+    over: Over | None = None,
+    level: float | None = None,
+    yscale: Literal["linear", "log"] | None = None,
     unit: float = 1.0,
     bounds: Mapping[str, np.ndarray] | bool = False,
+    labels: Mapping[str, str] | None = None,
+    style: Mapping[str, Mapping[str, Any]] | None = None,
 ):
-    """Plot mean expected regret against the rounds, with its interval, a line for each strategy.
+    """Plot mean regret against the rounds, with a band, a line for each strategy.
 
-    Over several loss sequences the line is the mean over them all, and the interval that of the
-    sequences' means.
+    The axis and the legend say what the band is and of what. Means whose interval cannot be
+    trusted are marked; see `Result.is_doubtful`. A long legend goes below the axes, and the figure
+    grows by it.
 
     Args:
       results: by name, as `simulate` returns them.
       axes: Matplotlib axes to draw on; new ones by default.
-      level: of the interval.
+      band: "interval" of the mean; "std", one standard deviation of single games to either side;
+        "quantiles" of single games; or None.
+      kind: of regret; by default the mean and its interval are of the expected regret, which has
+        less noise, and the spread of games is that of the realised.
+      over: the family, by default if there are several sequences; or given each "sequence", with a
+        line for each.
+      level: of the interval, 0.95 by default, or how many games lie between the quantiles, 0.9.
+      yscale: "linear", by default without bounds, or "log".
       unit: regret is divided by it.
       bounds: True draws the bounds known for these strategies (`theory.guarantees`), on a
         logarithmic scale; or the lines to draw, by label, each [C].
+      labels: the text for the legend by the strategy's name; formulas between dollars.
+      style: Matplotlib's properties of the line by the strategy's name.
 
     Returns:
       The axes; ``axes.figure.savefig(path)`` writes the picture.
 
     >>> import sfmab_jax as sf
     >>> result = sf.simulate(sf.strategies.uniform(), [[1.0, 0.0], [0.0, 0.5]], num_seeds=4)
-    >>> print(regret({"uniform": result}).get_ylabel())
-    regret (mean, 95% interval)
+    >>> axes = regret({"uniform": result}, band="quantiles", style={"uniform": {"color": "red"}})
+    >>> print(axes.get_ylabel())
+    mean regret
+    5% to 95% of games given this sequence
     """
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        _, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    for number, (name, result) in enumerate(results.items()):
-        style = LINE_STYLES[number % len(LINE_STYLES)]
-        pooled = result.expected_regret / unit
-        if pooled.shape[0] > 1:
-            pooled = pooled.mean(axis=1)[None]
-        low, high = normal_interval(pooled, level)
-        axes.plot(result.rounds, pooled.mean(axis=1)[0], label=literal(name), **style)
-        axes.fill_between(result.rounds, low[0], high[0], color=style["color"], alpha=0.2, lw=0)
+    if band not in ("interval", "std", "quantiles", None):
+        raise ValueError(f"band is {band!r}; choose 'interval', 'std', 'quantiles' or None")
+    if yscale not in ("linear", "log", None):
+        raise ValueError(f"yscale is {yscale!r}; choose 'linear' or 'log'")
+    check_names(results, labels=labels, style=style)
+    level = (0.9 if band == "quantiles" else 0.95) if level is None else level
+    curves = mean_curves(results, band, kind, over, level, unit)
+    largest = max(np.max(c.y, initial=0, where=np.isfinite(c.y)) for c in curves)
+    if yscale == "log" and largest <= 0:
+        raise ValueError("yscale is 'log', but no mean regret is positive; give 'linear'")
+    axes = new_axes() if axes is None else axes
+    words = name_lines(draw_curves(axes, curves, style), curves, labels)
     if bounds is True:
         _draw_bounds(results, axes, unit)
     for number, (name, line) in enumerate(bounds.items() if bounds and bounds is not True else ()):
@@ -98,10 +129,15 @@ def regret(
         grey = ("0.35", "0.6")[number % 2]
         axes.plot(rounds, line, label=name, color=grey, linestyle=(0, (1, 1)), lw=1)
     axes.set_xlabel("round")
-    axes.set_ylabel(f"regret (mean, {level:.0%} interval)")
+    label_y(axes, f"mean {kind or ''} regret".replace("  ", " ") + per(unit) + f"\n{words}")
     axes.set_xscale("log")
-    axes.legend(frameon=False)
+    if yscale is not None:
+        axes.set_yscale(yscale)
+        axes.autoscale(axis="y")
+    if yscale == "log":  # the lower edge of a band may come arbitrarily close to zero
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], 1e-4 * largest))
     axes.grid(alpha=0.3)
+    add_legend(axes, legend_title(words))
     return axes
 
 
@@ -130,6 +166,173 @@ def _draw_bounds(results: Mapping[str, Result], axes: Any, unit: float) -> None:
     axes.set_ylim(low, high * (high / low) ** 0.4)  # room for the legend
 
 
+def difference(
+    results: Mapping[str, Result],
+    one: str,
+    other: str,
+    *,
+    axes: Any = None,
+    kind: Kind = "expected",
+    over: Over | None = None,
+    level: float = 0.95,
+    unit: float = 1.0,
+    labels: Mapping[str, str] | None = None,
+):
+    """Plot how much more one strategy regrets than another, with the paired interval.
+
+    Both play the same losses with the same random numbers, so that much of the chance cancels; see
+    `Results.difference`. Where the band keeps clear of the zero line, one is better than the other.
+
+    Args:
+      results: by name, as `simulate` returns them.
+      one, other: names; the first less the second is drawn.
+      axes: Matplotlib axes to draw on; new ones by default.
+      kind, over, level: as in `Results.difference`.
+      unit: regret is divided by it.
+      labels: the text for the legend by the strategy's name; formulas between dollars.
+
+    Returns:
+      The axes.
+
+    >>> import sfmab_jax as sf
+    >>> rivals = {name: sf.strategies.STRATEGIES[name]() for name in ("uniform", "exp3_ix")}
+    >>> results = sf.simulate(rivals, [[1.0, 0.0], [0.0, 0.5]], num_seeds=4)
+    >>> print(difference(results, "uniform", "exp3_ix").get_ylabel())
+    difference of regret
+    paired 95% interval given this sequence
+    """
+    check_names(results, labels=labels)
+    pairs = Results(results)
+    values = statistics.units_of(pairs.paired_samples(one, other, kind), over)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        interval = pairs.difference(one, other, level=level, kind=kind, over=over)
+        doubtful = len(values) > 1 and statistics.is_doubtful(values)[:, -1].any()
+    mean, low, high = (side / unit for side in interval)
+    said = (f"paired {band_words('interval', level)}", about(results[one], over), bool(doubtful))
+    first, second = ((labels or {}).get(name, literal(name)) for name in (one, other))
+    name = f"{first} less {second}"
+    curves = [Curve(name, results[one].rounds, mean, low, high, *said)]
+    axes = new_axes() if axes is None else axes
+    axes.axhline(0, color="0.4", lw=0.8)
+    words = name_lines(draw_curves(axes, curves), curves, {name: name})
+    axes.set_xscale("log")
+    axes.set_xlabel("round")
+    label_y(axes, f"difference of regret{per(unit)}\n{words}")
+    axes.grid(alpha=0.3)
+    add_legend(axes, legend_title(words))
+    return axes
+
+
+def tails(
+    results: Mapping[str, Result],
+    *,
+    axes: Any = None,
+    kind: Kind = "realised",
+    over: Over | None = None,
+    level: float = 0.95,
+    unit: float = 1.0,
+    bounds: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+    style: Mapping[str, Mapping[str, Any]] | None = None,
+):
+    """Plot P(regret > x) of the final regret on logarithmic axes, a line for each strategy.
+
+    Bands are those of `Result.tail_probability`, where they can be trusted: not where too few
+    sequences with several games each have a regret as high.
+
+    Args:
+      results: by name, as `simulate` returns them.
+      axes: Matplotlib axes to draw on; new ones by default.
+      kind, over, level: as in `Result.tail_probability`.
+      unit: regret is divided by it.
+      bounds: with high probability, by label: a number is drawn as a vertical line, a pair (x, p)
+        of arrays as the curve of the probabilities p of regret above x.
+      labels, style: as in `regret`.
+
+    Returns:
+      The axes.
+
+    >>> import sfmab_jax as sf
+    >>> result = sf.simulate(sf.strategies.uniform(), [[1.0, 0.0], [0.0, 0.5]], num_seeds=40)
+    >>> print(tails({"uniform": result}, bounds={"bound with 95%": 1.5}).get_ylabel())
+    P(regret > x)
+    95% interval given this sequence
+    """
+    check_names(results, labels=labels, style=style)
+    statistics.check_level(level)
+    final = {name: result.samples(kind)[..., -1] for name, result in results.items()}
+    positive = {name: np.sort(x[np.isfinite(x) & (x > 0)]) for name, x in final.items()}
+    if not any(len(values) for values in positive.values()):
+        raise ValueError("no game has a positive regret, which logarithmic axes could show")
+    # Not where a regret happens to be almost zero.
+    left = 0.9 * min(max(x[0], np.median(x) / 100) for x in positive.values() if len(x))
+    curves = []
+    for name, samples in final.items():
+        x = _thresholds(positive[name], left)
+        # The last step reaches the largest regret.
+        steps = np.append(x, max([left, *positive[name][-1:]])) / unit
+        sides = _shares(samples, x, level, over)
+        share, low, high = (np.append(side, side[:, -1:], axis=1) for side in sides)
+        doubtful = has_several_units(results[name], over) and not np.isfinite(low).any()
+        said = (band_words("interval", level), about(results[name], over), doubtful)
+        curves.append(Curve(name, steps, share, low, high, *said))
+    axes = new_axes() if axes is None else axes
+    words = name_lines(draw_curves(axes, curves, style, steps=True), curves, labels)
+    for number, (label, bound) in enumerate((bounds or {}).items()):
+        grey = ("0.35", "0.6")[number % 2]
+        looks = {"label": label, "color": grey, "linestyle": (0, (1, 1)), "lw": 1}
+        if np.ndim(bound) == 0:
+            axes.axvline(float(bound) / unit, **looks)
+        else:
+            place, probability = (np.asarray(side, np.float64) for side in bound)
+            axes.plot(place / unit, probability, **looks)
+    axes.set(xscale="log", yscale="log")
+    games = max(samples.size for samples in final.values())
+    axes.set_ylim(0.3 / games, 1.5)
+    rounds = "/".join(dict.fromkeys(f"{result.rounds[-1]:,}" for result in results.values()))
+    axes.set_xlabel(f"regret x after {rounds} rounds{per(unit)}")
+    label_y(axes, f"P(regret > x)\n{words}")
+    axes.grid(alpha=0.3)
+    add_legend(axes, legend_title(words))
+    return axes
+
+
+def _thresholds(positive: np.ndarray, left: float) -> np.ndarray:
+    """Return where a tail is measured: at ``left`` and at regrets that are ever rarer.
+
+    Args:
+      positive: regrets of games, sorted.
+      left: the least threshold.
+    """
+    beyond = positive[positive > left][::-1]
+    if len(beyond) < 2:
+        return np.array([left])
+    ranks = np.unique(np.geomspace(1, len(beyond) - 1, _THRESHOLDS).astype(int))
+    return np.append(left, beyond[ranks][::-1])
+
+
+def _shares(
+    samples: np.ndarray, x: np.ndarray, level: float, over: Over | None
+) -> tuple[np.ndarray, ...]:
+    """Return P(regret > x), low and high, each [1 or K, Q], from samples [K, S].
+
+    Where no game is beyond, all are NaN; the edges also where they cannot be trusted.
+    """
+    parts = []
+    for block in np.array_split(x, max(1, samples.size * len(x) // _COMPARISONS)):
+        values = statistics.units_of((samples[..., None] > block).astype(np.float64), over)
+        share, low, high = statistics.share_interval(values, level)
+        exact = ((values == 0) | (values == 1)).all() and len(values) > 1
+        unsure = np.full(share.shape, False) if exact else statistics.is_doubtful(values)
+        none = share <= 0
+        parts.append(
+            [np.where(none, np.nan, share)]
+            + [np.where(none | unsure, np.nan, edge) for edge in (low, high)]
+        )
+    return tuple(np.concatenate(side, axis=1) for side in zip(*parts))
+
+
 def grid(cells: Mapping[tuple[str, str], Mapping[str, Result]]):
     """Plot a panel of `regret` for each (loss family, scale): a row a family, a column a scale.
 
@@ -143,84 +346,35 @@ def grid(cells: Mapping[tuple[str, str], Mapping[str, Result]]):
     """
     from matplotlib.figure import Figure
 
+    for results in cells.values() or ({},):
+        check_names(results)
     families = list(dict.fromkeys(family for family, _ in cells))
     scales = list(dict.fromkeys(scale for _, scale in cells))
     width = max(3.4 * len(scales) + 0.6, 5.5)
     figure = Figure(figsize=(width, 2.6 * len(families) + 0.9), layout="constrained")
     panels = figure.subplots(len(families), len(scales), sharex=True, sharey="row", squeeze=False)
+    bands: dict[str, list[str]] = {}
     for (family, scale), results in cells.items():
         axes = panels[families.index(family)][scales.index(scale)]
-        regret(results, axes=axes, unit=float(scale))
+        curves = mean_curves(results, unit=float(scale))
+        for line, curve in zip(draw_curves(axes, curves), curves):
+            line.set_label(literal(curve.name))
+            if curve.doubtful:
+                mark_doubtful(axes, curve.x[-1:], curve.y[0, -1:], line.get_color())
+        bands.setdefault(curves[0].words, []).append(family)
+        axes.set_xscale("log")
+        axes.set_xlabel("round")
+        axes.grid(alpha=0.3)
         axes.set_title(literal(f"{family}, losses times {scale}"), fontsize=10)
-        axes.get_legend().remove()
         axes.label_outer()
     for row in panels:
         row[0].set_ylabel("regret / scale")
     result = next(iter(next(iter(cells.values())).values()))
-    figure.supxlabel(
-        f"{result.norms.num_arms} arms; means over {result.regret.shape[1]:,} games, bands: their "
-        "95% intervals",
-        fontsize=9,
-    )
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    # As many columns as fit: a letter is about 0.08 inches wide.
-    columns = max(1, int(width / (0.08 * max(map(len, labels)) + 0.7)))
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
-    return figure
-
-
-def losses(sequence: LossSequence, *, num_rounds: int, seed: int = 0, num_columns: int = 300):
-    """Plot a loss sequence: its losses over time, and what each arm costs in total.
-
-    Above is a map of the losses, averaged over the rounds of a column; below are the totals of
-    the arms that lead at some time, six at most, less that of uniform play.
-
-    Returns:
-      The Matplotlib figure.
-    """
-    from matplotlib.colors import Normalize, SymLogNorm
-    from matplotlib.figure import Figure
-
-    columns = min(num_columns, num_rounds)
-    sums, count = np.zeros((columns, sequence.num_arms)), 0
-    sizes = np.bincount(np.arange(num_rounds) * columns // num_rounds, minlength=columns)
-    for rows in loss_chunks(sequence, num_rounds, seed=seed):
-        places = np.arange(count, count + len(rows)) * columns // num_rounds
-        np.add.at(sums, places, rows)
-        count += len(rows)
-    averages = sums / sizes[:, None]
-    rounds = np.cumsum(sizes)
-    relative = np.cumsum(sums - sums.mean(axis=1, keepdims=True), axis=0)
-
-    figure = Figure(figsize=(6.4, 5.6), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
-    largest = np.abs(averages).max() or 1.0
-    typical = np.median(np.abs(averages)[averages != 0]) if averages.any() else 1.0
-    lowest = 0.0 if averages.min() >= 0 else -largest
-    norm, ticks = Normalize(lowest, largest), None
-    if largest > 100 * typical:  # logarithmic only where the sizes ask for it
-        norm = SymLogNorm(typical, vmin=lowest, vmax=largest)
-        powers = 10.0 ** np.arange(np.ceil(np.log10(typical)) + 1, np.log10(largest))
-        ticks = np.concatenate([-powers[::-1] if lowest else [], [0], powers])
-    picture = above.imshow(
-        averages.T,
-        aspect="auto",
-        interpolation="nearest",
-        cmap="RdBu_r" if lowest else "Reds",
-        norm=norm,
-        extent=(0.5, num_rounds + 0.5, sequence.num_arms - 0.5, -0.5),
-    )
-    label = "loss" if columns == num_rounds else f"loss, mean of {num_rounds / columns:.3g} rounds"
-    figure.colorbar(picture, ax=above, label=label, ticks=ticks, pad=0.01)
-    above.set_ylabel("arm")
-    above.yaxis.get_major_locator().set_params(integer=True)
-    above.set_title(literal(f"{sequence.name}, {sequence.num_arms} arms"))
-    # The arms that lead at some time, as many as there are line styles.
-    leading = np.argsort(relative.min(axis=0), kind="stable")[: len(LINE_STYLES)]
-    for arm, style in zip(sorted(leading), LINE_STYLES, strict=False):
-        below.plot(rounds, relative[:, arm], label=f"arm {arm}", lw=1.2, **style)
-    below.axhline(0, color="0.5", lw=0.5)
-    below.set_xlabel("round")
-    below.set_ylabel("total loss less the arms' mean")
-    figure.legend(loc="outside lower center", ncols=len(LINE_STYLES), fontsize=8, frameon=False)
+    words = [
+        band if len(bands) == 1 else f"{band} ({', '.join(dict.fromkeys(some))})"
+        for band, some in bands.items()
+    ]
+    text = f"{result.norms.num_arms} arms; means and bands: {'; '.join(words)}"
+    figure.supxlabel(literal(wrapped(text, width, 9)), fontsize=9)
+    add_shared_legend(figure, panels.ravel())
     return figure

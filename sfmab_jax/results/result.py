@@ -2,8 +2,9 @@
 
 import json
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,11 +16,26 @@ from sfmab_jax.results import statistics
 from sfmab_jax.results.certificate import Certificate
 from sfmab_jax.results.files import check_archive, write_atomically
 from sfmab_jax.results.norms import Norms
+from sfmab_jax.results.statistics import Interval, Over
 
-__all__ = ["Result", "Results", "load"]
+__all__ = ["KEPT_BY_OPTION", "Result", "Results", "load"]
 
 _FORMAT = 1
-Kind = Literal["expected", "realised"]
+# Fields of a result that are written as they are. Files of earlier versions lack the last two.
+_DESCRIPTION = (
+    "name",
+    "seed",
+    "first_seed",
+    "losses",
+    "dtype",
+    "seconds",
+    "unit",
+    "first_sequence",
+    "first_look",
+)
+Kind = Literal["expected", "realised", "pseudo"]
+# Kept of every game if `simulate` is called with the option of this name.
+KEPT_BY_OPTION = ("arm_counts", "pseudo_regret")
 
 
 @dataclass(frozen=True)
@@ -36,11 +52,20 @@ class Result:
         with less noise.
       norms: of the loss sequences.
       seed, first_seed, losses, dtype: of the run.
+      first_sequence: the number of the first loss sequence.
       seconds: wall time of the whole simulation, compilation included.
       unit: what the strategies saw as a loss of 1. Not 1 only for losses above 1e6 or below 1e-6.
       records: what ``record`` returned, leaves [K, S, C, ...]; states count losses in ``unit``.
       certificate: bounds along every path, if ``simulate(certificate=True)`` asked for them.
       bandit: the strategy itself; not stored in files.
+      kept: what else was asked for, by the name of its option; see `arm_counts` and
+        `pseudo_regret`.
+      first_look: units of the first of several looks, if the run could stop at any of them
+        (``simulate(until=...)``); None if its length was fixed beforehand.
+
+    Statistics are taken ``over`` the family, whose sequences are the units, [1, C]; or given each
+    "sequence", whose seeds are the units, [K, C]. By default over the family if there are several
+    sequences.
     """
 
     name: str
@@ -57,44 +82,183 @@ class Result:
     records: Any = field(default=())
     certificate: Certificate | None = None
     bandit: Bandit | None = None
+    kept: Mapping[str, np.ndarray] = field(default_factory=dict)
+    first_sequence: int = 0
+    first_look: int | None = None
 
     def __repr__(self) -> str:
         sequences, seeds, _ = self.regret.shape
         return (
             f"Result({self.name} on {self.losses}: {self.norms.num_arms} arms, "
-            f"{self.rounds[-1]} rounds, {sequences} x {seeds} games, "
-            f"mean regret {self.mean()[:, -1].mean():.4g})"
+            f"{self.rounds[-1]} rounds, {sequences} x {seeds} games, {self.in_words()})"
         )
 
-    def samples(self, kind: Kind = "expected") -> np.ndarray:
-        """``expected_regret`` or ``regret``, by name."""
-        if kind not in ("expected", "realised"):
-            raise ValueError(f"kind is {kind!r}; choose 'expected' or 'realised'")
-        return self.expected_regret if kind == "expected" else self.regret
+    def in_words(self) -> str:
+        """Return the final mean regret with its 95% interval, of what it is, and how sure."""
+        last = replace(
+            self, regret=self.regret[..., -1:], expected_regret=self.expected_regret[..., -1:]
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
+            low, high = last.interval()
+        mean, doubtful = last.mean()[:, 0], last.is_doubtful()[:, 0]
+        return statistics.in_words(mean, low[:, 0], high[:, 0], doubtful, len(self.regret))
 
-    def mean(self, kind: Kind = "expected") -> np.ndarray:
-        """Mean over the seeds, [K, C]; both kinds estimate the expected regret."""
-        return self.samples(kind).mean(axis=1)
+    @property
+    def pseudo_regret(self) -> np.ndarray:
+        """Regret in expected losses, sum_t mu_t(i_t) - min_i sum_t mu_t(i), [K, S, C].
+
+        mu_t is the mean of l_t given what the sequence drew at its start, such as its best arm. The
+        best arm is that of the means: other than in ``regret``, it does not follow the noise, and
+        the mean is smaller. Kept by ``simulate(pseudo_regret=True)``.
+
+        >>> import sfmab_jax as sf
+        >>> losses = sf.losses.bernoulli(num_arms=2, gap=0.25)
+        >>> result = sf.simulate(
+        ...     sf.strategies.uniform(), losses, num_rounds=9, num_seeds=3, pseudo_regret=True,
+        ...     arm_counts=True)
+        >>> gaps = [0, 0.25]
+        >>> bool((result.pseudo_regret == result.arm_counts @ gaps).all())
+        True
+        """
+        return self._asked_for("pseudo_regret")
+
+    @property
+    def arm_counts(self) -> np.ndarray:
+        """How often each arm was played, int32 [K, S, C, n].
+
+        Kept by ``simulate(arm_counts=True)``.
+        """
+        return self._asked_for("arm_counts")
+
+    @property
+    def best_arm(self) -> np.ndarray:
+        """The arm with the least total loss, the lowest number of those that tie, int64 [K, C]."""
+        if self.norms.best_arm is None:
+            raise ValueError(
+                f"{self.name!r}: results of studies, and files of earlier versions, do not say "
+                "which arm was best; play again with sf.simulate"
+            )
+        return self.norms.best_arm
+
+    def _asked_for(self, name: str) -> np.ndarray:
+        if name not in self.kept:
+            raise ValueError(
+                f"{self.name!r} has no {name.replace('_', ' ')}; play with simulate({name}=True)"
+            )
+        return self.kept[name]
+
+    def samples(self, kind: Kind = "expected") -> np.ndarray:
+        """``expected_regret``, ``regret`` or ``pseudo_regret``, by name."""
+        names = {"expected": "expected_regret", "realised": "regret", "pseudo": "pseudo_regret"}
+        if kind not in names:
+            raise ValueError(f"kind is {kind!r}; choose 'expected', 'realised' or 'pseudo'")
+        return getattr(self, names[kind])
+
+    def mean(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
+        """Mean over the games, [1 or K, C].
+
+        Both "expected" and "realised" estimate the expected regret, "pseudo" the pseudo-regret.
+        """
+        return statistics.games_of(self.samples(kind), over).mean(axis=0)
+
+    def std(self, kind: Kind = "realised", over: Over | None = None) -> np.ndarray:
+        """Standard deviation of single games, [1 or K, C]; NaN for a single one."""
+        games = statistics.games_of(self.samples(kind), over)
+        return games.std(axis=0, ddof=1) if len(games) > 1 else np.full(games.shape[1:], np.nan)
 
     def interval(
         self,
         level: float = 0.95,
-        method: Literal["normal", "bootstrap"] = "normal",
+        method: Literal["student", "bootstrap", "sequential"] | None = None,
         kind: Kind = "expected",
+        over: Over | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Confidence interval for the mean over the seeds: low and high, each [K, C]."""
-        statistics.check_level(level)
-        methods = {
-            "normal": statistics.normal_interval,
-            "bootstrap": statistics.percentile_interval,
-        }
-        if method not in methods:
-            raise ValueError(f"method is {method!r}; choose 'normal' or 'bootstrap'")
-        return methods[method](self.samples(kind), level)
+        """Confidence interval for the mean: low and high, each [1 or K, C].
 
-    def quantiles(self, levels: Sequence[float], kind: Kind = "realised") -> np.ndarray:
-        """Quantiles over the seeds, [Q, K, C]; of the realised regret unless asked otherwise."""
-        return np.quantile(self.samples(kind), statistics.check_levels(levels), axis=1)
+        Args:
+          level: of confidence.
+          method: "student", Student's t; "bootstrap", bootstrap-t, which leans to the side of a
+            skewed law; "sequential", which holds whenever one looks. By default the first, or the
+            last where the run could stop early.
+          kind: of regret; "expected" and "realised" have the same mean, the first less noise.
+          over: the family, or given each sequence. NaN, with a warning, for a single unit.
+        """
+        statistics.check_level(level)
+        values = statistics.units_of(self.samples(kind), over)
+        statistics.warn_if_one_unit(len(values), statistics.check_over(over, len(self.regret)))
+        if method is None:
+            method = "student" if self.first_look is None else "sequential"
+        if method == "student":
+            interval = statistics.student_interval(values, level)
+        elif method == "bootstrap":
+            interval = statistics.bootstrap_t_interval(values, level)
+        elif method == "sequential":
+            interval = statistics.sequential_interval(values, level, self.first_look)
+        else:
+            raise ValueError(f"method is {method!r}; choose 'student', 'bootstrap' or 'sequential'")
+        return interval.low, interval.high
+
+    def is_doubtful(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
+        """Whether an interval may cover less than it says, bool [1 or K, C].
+
+        So it is with fewer than 50 units, or too few for their skewness or their heavy tails.
+        """
+        return statistics.is_doubtful(statistics.units_of(self.samples(kind), over))
+
+    def quantiles(
+        self, levels: Sequence[float], kind: Kind = "realised", over: Over | None = None
+    ) -> np.ndarray:
+        """Quantiles of single games, [Q, 1 or K, C]; of the realised regret unless asked else."""
+        games = statistics.games_of(self.samples(kind), over)
+        return np.quantile(games, statistics.check_levels(levels), axis=0)
+
+    def tail_probability(
+        self,
+        threshold: Any,
+        level: float = 0.95,
+        kind: Kind = "realised",
+        over: Over | None = None,
+    ) -> Interval:
+        """Probability that a game's regret exceeds a threshold, with its interval, [1 or K, C].
+
+        Exact for independent games (Clopper and Pearson 1934); over the family with several games
+        on each sequence Student's, of the sequences' shares.
+
+        Args:
+          threshold: a number, or one for each checkpoint [C].
+          level, kind, over: as in `interval`.
+        """
+        statistics.check_level(level)
+        exceeds = (self.samples(kind) > np.asarray(threshold)).astype(np.float64)
+        values = statistics.units_of(exceeds, over)
+        return statistics.share_interval(values, level)
+
+    def conditional_value_at_risk(
+        self,
+        part: float = 0.05,
+        level: float = 0.95,
+        kind: Kind = "realised",
+        over: Over | None = None,
+    ) -> Interval:
+        """Mean of the worst part of the games, with its interval, [1 or K, C].
+
+        Args:
+          part: the part of the games, strictly between 0 and 1.
+          level, kind, over: as in `interval`.
+        """
+        statistics.check_level(level)
+        if not 0 < part < 1:
+            raise ValueError(f"part is {part}; it lies strictly between 0 and 1")
+        samples = self.samples(kind)
+        games = statistics.games_of(samples, over)
+        edge = np.quantile(games, 1 - part, axis=0)
+        # Its mean is the value at risk, and its spread that of the estimate (Rockafellar and
+        # Uryasev 2000; the edge need not be known any better).
+        excess = edge[:, None] + np.maximum(samples - edge[:, None], 0) / part
+        interval = statistics.student_interval(statistics.units_of(excess, over), level)
+        estimate = statistics.conditional_value_at_risk(games, 1 - part)
+        return Interval(estimate, *(side + estimate - interval.estimate for side in interval[1:]))
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write an .npz file, complete or not at all. `load` reads it."""
@@ -109,8 +273,12 @@ class Result:
         return Results({self.name: self}).to_xarray()
 
     def plot(self, **options: Any):
-        """Plot mean regret with its 95% interval against the rounds; see `plotting.regret`."""
+        """Plot mean regret with a band against the rounds; see `plotting.regret`."""
         return Results({self.name: self}).plot(**options)
+
+    def plot_tails(self, **options: Any):
+        """Plot P(regret > x) of the final regret; see `plotting.tails`."""
+        return Results({self.name: self}).plot_tails(**options)
 
 
 class Results(Mapping[str, Result]):
@@ -129,23 +297,66 @@ class Results(Mapping[str, Result]):
         return len(self._results)
 
     def __repr__(self) -> str:
-        return f"Results({', '.join(self)})"
+        lines = [f"  {name!r}: {result.in_words()}" for name, result in self.items()]
+        if not lines:
+            return "Results({})"
+        first = next(iter(self.values()))
+        sequences, seeds, _ = first.regret.shape
+        about = (
+            f"{first.losses}, {first.norms.num_arms} arms, {first.rounds[-1]} rounds, "
+            f"{sequences} x {seeds} games"
+        )
+        return "\n".join([f"Results({about})", *lines])
+
+    def difference(
+        self,
+        one: str,
+        other: str,
+        *,
+        level: float = 0.95,
+        kind: Kind = "expected",
+        over: Over | None = None,
+    ) -> Interval:
+        """Mean regret of one strategy less that of another, with its interval, [1 or K, C].
+
+        Paired: both play the same losses with the same random numbers, so that much of the chance
+        cancels. Student's t, or sequential where the run could stop early.
+
+        Args:
+          one, other: names.
+          level, kind, over: as in `Result.interval`.
+        """
+        statistics.check_level(level)
+        values = statistics.units_of(self.paired_samples(one, other, kind), over)
+        first_look = self[one].first_look
+        if first_look is None:
+            return statistics.student_interval(values, level)
+        return statistics.sequential_interval(values, level, first_look)
+
+    def paired_samples(self, one: str, other: str, kind: Kind = "expected") -> np.ndarray:
+        """Regret of one strategy less that of another, game by game, [K, S, C]."""
+        for name in (one, other):
+            if name not in self:
+                raise ValueError(f"there is no strategy {name!r}; there are {', '.join(self)}")
+        return self[one].samples(kind) - self[other].samples(kind)
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write an .npz file, complete or not at all. `load` reads it."""
         path = Path(path)
+        if path.suffix not in (".npz", ""):
+            raise ValueError(
+                f"path is {path}; give a name that ends in .npz, or write a table by "
+                "results.to_pandas().to_csv(path, index=False)"
+            )
         arrays: dict[str, Any] = {}
         dtypes: dict[str, str] = {}
         descriptions = []
         for number, result in enumerate(self.values()):
-            descriptions.append(
-                {
-                    key: getattr(result, key)
-                    for key in ("name", "seed", "first_seed", "losses", "dtype", "seconds", "unit")
-                }
-            )
+            descriptions.append({key: getattr(result, key) for key in _DESCRIPTION})
             arrays[f"{number}/regret"] = result.regret
             arrays[f"{number}/expected_regret"] = result.expected_regret
+            for key, array in result.kept.items():
+                arrays[f"{number}/kept/{key}"] = array
             if result.certificate is not None:
                 for key, array in result.certificate._asdict().items():
                     arrays[f"{number}/certificate/{key}"] = array
@@ -156,17 +367,31 @@ class Results(Mapping[str, Result]):
                     array = array.view(f"u{array.dtype.itemsize}")
                 arrays[name] = array
         first = next(iter(self.values()))
-        arrays |= {f"norms/{key}": np.asarray(v) for key, v in first.norms._asdict().items()}
+        norms = {key: v for key, v in first.norms._asdict().items() if v is not None}
+        arrays |= {f"norms/{key}": np.asarray(v) for key, v in norms.items()}
         header = json.dumps({"format": _FORMAT, "results": descriptions, "dtypes": dtypes})
         write_atomically(path, lambda file: np.savez(file, header=np.array(header), **arrays))
         return path
 
     def to_pandas(self):
-        """Return a data frame with a row for each strategy, sequence, seed and checkpoint."""
-        return self.to_xarray().to_dataframe().reset_index()
+        """Return a data frame with a row for each strategy, sequence, seed and checkpoint.
+
+        ``strategy`` is categorical, in the order of the results; ``run_seed`` is the seed of the
+        whole run. Counts of the arms, if they were kept, are in ``arm_0``, ``arm_1``, ...
+        """
+        data = self.to_xarray()
+        frame = data.drop_dims("arm", errors="ignore").to_dataframe().reset_index()
+        if "arm_counts" in data:
+            for arm in data["arm"].values:
+                frame[f"arm_{arm}"] = data["arm_counts"].sel(arm=arm).values.ravel()
+        frame["strategy"] = frame["strategy"].astype("category").cat.set_categories(list(self))
+        return frame
 
     def to_xarray(self):
-        """Return a labelled dataset with dimensions strategy, sequence, seed and round."""
+        """Return a labelled dataset with dimensions strategy, sequence, seed and round.
+
+        The coordinate ``run_seed`` is the seed of the whole run.
+        """
         try:
             import xarray
         except ImportError:
@@ -174,25 +399,46 @@ class Results(Mapping[str, Result]):
         first = next(iter(self.values()))
         dims = ("strategy", "sequence", "seed", "round")
         num_sequences, num_seeds, _ = first.regret.shape
+        kept = [
+            name for name in KEPT_BY_OPTION if all(name in result.kept for result in self.values())
+        ]
+        arms = {"arm": np.arange(first.norms.num_arms)} if "arm_counts" in kept else {}
         return xarray.Dataset(
             {
-                kind: (dims, np.stack([getattr(result, kind) for result in self.values()]))
-                for kind in ("regret", "expected_regret")
+                kind: (
+                    (*dims, "arm") if kind == "arm_counts" else dims,
+                    np.stack([getattr(result, kind) for result in self.values()]),
+                )
+                for kind in ("regret", "expected_regret", *kept)
             },
             coords={
+                **arms,
                 "strategy": list(self),
-                "sequence": np.arange(num_sequences),
+                "sequence": first.first_sequence + np.arange(num_sequences),
                 "seed": first.first_seed + np.arange(num_seeds),
                 "round": first.rounds,
+                "run_seed": first.seed,
             },
             attrs={"losses": first.losses, "seed": first.seed, "dtype": first.dtype},
         )
 
     def plot(self, **options: Any):
-        """Plot mean regret with its 95% interval against the rounds; see `plotting.regret`."""
+        """Plot mean regret with a band against the rounds; see `plotting.regret`."""
         from sfmab_jax.results import plotting
 
         return plotting.regret(self, **options)
+
+    def plot_tails(self, **options: Any):
+        """Plot P(regret > x) of the final regret; see `plotting.tails`."""
+        from sfmab_jax.results import plotting
+
+        return plotting.tails(self, **options)
+
+    def plot_difference(self, one: str, other: str, **options: Any):
+        """Plot the paired difference of two strategies; see `plotting.difference`."""
+        from sfmab_jax.results import plotting
+
+        return plotting.difference(self, one, other, **options)
 
 
 def load(path: str | os.PathLike) -> Results:
@@ -226,11 +472,17 @@ def load(path: str | os.PathLike) -> Results:
 
 
 def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
-    norms: dict[str, Any] = {key: stored[f"norms/{key}"] for key in Norms._fields}
+    # Files of earlier versions lack what has a default.
+    norms: dict[str, Any] = {
+        key: stored[f"norms/{key}"]
+        for key in Norms._fields
+        if f"norms/{key}" in stored or key not in Norms._field_defaults
+    }
     norms["num_arms"] = int(norms["num_arms"])
     results = {}
     for number, description in enumerate(header["results"]):
         prefix = f"{number}/records/"
+        kept = {key: f"{number}/kept/{key}" for key in KEPT_BY_OPTION}
         results[description["name"]] = Result(
             rounds=norms["rounds"],
             regret=stored[f"{number}/regret"],
@@ -238,6 +490,7 @@ def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
             norms=Norms(**norms),
             records=[stored[name] for name in stored if name.startswith(prefix)],
             certificate=_load_certificate(stored, number),
+            kept={key: stored[name] for key, name in kept.items() if name in stored},
             **description,
         )
     return Results(results)

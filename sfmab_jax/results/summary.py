@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from sfmab_jax.results.statistics import check_level, check_levels, student_quantile
+from sfmab_jax.results import statistics
+from sfmab_jax.results.statistics import Over, check_level, check_levels, student_quantile
 
 __all__ = ["Summarizer", "Summary"]
 
@@ -20,6 +21,7 @@ _KINDS = ("realised", "expected")
 # from a number to at most 1.6% beyond.
 _DROPPED_BITS = 17
 _BINS = 2 ** (32 - _DROPPED_BITS)
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class _Moments(NamedTuple):
@@ -28,21 +30,34 @@ class _Moments(NamedTuple):
     number: int
     mean: np.ndarray
     squares: np.ndarray  # sum of the squared distances from the mean
+    cubes: np.ndarray  # sum of their cubes
 
     def with_values(self, values: np.ndarray) -> "_Moments":
-        """Add values [m, ...] (Chan, Golub and LeVeque 1979)."""
+        """Add values [m, ...] (Chan, Golub and LeVeque 1979; cubes by Pebay 2008)."""
         if not len(values):
             return self
         mean = values.mean(axis=0)
-        number = self.number + len(values)
+        before, added = self.number, len(values)
+        number = before + added
         shift = mean - self.mean
-        squares = ((values - mean) ** 2).sum(axis=0)
-        weight = self.number * len(values) / number
+        distances = values - mean
+        squares = (distances**2).sum(axis=0)
         return _Moments(
             number,
-            self.mean + shift * (len(values) / number),
-            self.squares + squares + shift**2 * weight,
+            self.mean + shift * (added / number),
+            self.squares + squares + shift**2 * (before * added / number),
+            self.cubes
+            + (distances**3).sum(axis=0)
+            + shift**3 * (before * added * (before - added) / number**2)
+            + 3 * shift * (before * squares - added * self.squares) / number,
         )
+
+    @property
+    def skewness(self) -> np.ndarray:
+        """Skewness of the numbers, [...]; 0 where they are all equal."""
+        spread = np.sqrt(self.squares / max(1, self.number))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(spread > 0, self.cubes / self.number / spread**3, 0.0)
 
 
 @dataclass(frozen=True)
@@ -53,7 +68,7 @@ class Summary:
       name: of the strategy.
       rounds: the checkpoints [C].
       num_sequences, num_seeds, num_arms: K, S and n.
-      losses, seed, first_seed, dtype, seconds, unit: of the run, as in `Result`.
+      losses, seed, first_sequence, first_seed, dtype, seconds, unit: of the run, as in `Result`.
       games: moments of the regret of all games, realised and expected: [2, C] each.
       units: the same of the independent numbers behind the mean: of the seeds of one sequence, or
         of the means of several.
@@ -68,6 +83,7 @@ class Summary:
     num_arms: int
     losses: str
     seed: int
+    first_sequence: int
     first_seed: int
     dtype: str
     seconds: float
@@ -79,41 +95,71 @@ class Summary:
     largest: np.ndarray
 
     def __repr__(self) -> str:
-        low, high = (side[-1] for side in self.interval())
+        low, high = self._interval(0.95, "expected")
+        mean, doubtful = self.mean()[:, -1], self.is_doubtful()[:, -1]
+        words = statistics.in_words(mean, low[:, -1], high[:, -1], doubtful, self.num_sequences)
         games = f"{self.num_sequences} x {self.num_seeds} games"
         return (
             f"Summary({self.name} on {self.losses}: {self.num_arms} arms, {self.rounds[-1]} rounds,"
-            f" {games}, mean regret {self.mean()[-1]:.4g} in [{low:.4g}, {high:.4g}])"
+            f" {games}, {words})"
         )
 
-    def mean(self, kind: Kind = "expected") -> np.ndarray:
-        """Mean over all games, [C]."""
-        return self.games.mean[_place(kind)]
+    def mean(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
+        """Mean over all games, [1, C]."""
+        self._check_over(over)
+        return self.games.mean[_place(kind)][None]
 
-    def std(self, kind: Kind = "realised") -> np.ndarray:
-        """Standard deviation over all games, [C]; NaN for a single one."""
+    def std(self, kind: Kind = "realised", over: Over | None = None) -> np.ndarray:
+        """Standard deviation of single games, [1, C]; NaN for a single one."""
+        self._check_over(over)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.sqrt(self.games.squares[_place(kind)] / (self.games.number - 1))
+            return np.sqrt(self.games.squares[_place(kind)] / (self.games.number - 1))[None]
 
     def interval(
-        self, level: float = 0.95, kind: Kind = "expected"
+        self, level: float = 0.95, kind: Kind = "expected", over: Over | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Student's confidence interval for the mean: low and high, each [C].
+        """Student's confidence interval for the mean: low and high, each [1, C].
 
-        Over the family if there are several loss sequences: games on one are not independent. NaN
-        for a single unit.
+        Over the family if there are several loss sequences, otherwise given the one. NaN, with a
+        warning, for a single unit.
         """
         check_level(level)
+        statistics.warn_if_one_unit(self.units.number, self._check_over(over))
+        return self._interval(level, kind)
+
+    def _interval(self, level: float, kind: Kind) -> tuple[np.ndarray, np.ndarray]:
         place, count = _place(kind), self.units.number
+        mean = self.units.mean[place][None]
         if count < 2:
-            undefined = np.full_like(self.units.mean[place], np.nan)
-            return undefined, undefined
+            return mean * np.nan, mean * np.nan
         error = np.sqrt(self.units.squares[place] / (count - 1) / count)
         half = student_quantile(level, count) * error
-        return self.units.mean[place] - half, self.units.mean[place] + half
+        return mean - half, mean + half
 
-    def quantiles(self, levels: Any, kind: Kind = "realised") -> np.ndarray:
-        """Quantiles over all games, [Q, C], right to 1.6% of their size."""
+    def is_doubtful(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
+        """Whether the interval may cover less than it says, bool [1, C]; see `Result`."""
+        self._check_over(over)
+        place = _place(kind)
+        edges = np.clip(_bin_edges(), -_LARGEST, _LARGEST)
+        middles = (edges[1:] + edges[:-1]) / 2
+        index = np.array([_tail_index(middles, counts) for counts in self.counts[place]])
+        skewness = self.units.skewness[place]
+        return statistics.spread_is_doubtful(self.units.number, skewness, index)[None]
+
+    def _check_over(self, over: str | None) -> Over:
+        kept = statistics.check_over(None, self.num_sequences)
+        if statistics.check_over(over, self.num_sequences) != kept:
+            raise ValueError(
+                f"over is {over!r}; of {self.num_sequences} loss sequences this keeps only what "
+                f"over={kept!r} needs: play with keep='games', or other num_sequences"
+            )
+        return kept
+
+    def quantiles(
+        self, levels: Any, kind: Kind = "realised", over: Over | None = None
+    ) -> np.ndarray:
+        """Quantiles of single games, [Q, 1, C], right to 1.6% of their size."""
+        self._check_over(over)
         place = _place(kind)
         ranks = check_levels(levels)[:, None] * (self.games.number - 1)
         below = np.cumsum(self.counts[place], axis=1)
@@ -126,7 +172,7 @@ class Summary:
         values = edges[bins] + np.clip(part, 0, 1) * (edges[bins + 1] - edges[bins])
         values = np.where(ranks == 0, self.smallest[place], values)
         values = np.where(ranks == self.games.number - 1, self.largest[place], values)
-        return np.clip(values, self.smallest[place], self.largest[place])
+        return np.clip(values, self.smallest[place], self.largest[place])[:, None]
 
 
 def _place(kind: str) -> int:
@@ -153,6 +199,30 @@ def _bin_edges() -> np.ndarray:
     return np.concatenate([-positive[:0:-1], positive])
 
 
+def _tail_index(values: np.ndarray, counts: np.ndarray) -> float:
+    """Return Hill's index of the largest tenth of the distances from the median.
+
+    Args:
+      values: increasing [bins].
+      counts: how often each occurs [bins].
+    """
+    present = np.flatnonzero(counts)
+    values, counts = values[present], counts[present]
+    number = int(counts.sum())
+    median = values[np.searchsorted(np.cumsum(counts), number / 2)]
+    sizes = np.abs(values - median)
+    order = np.argsort(sizes)[::-1]
+    sizes, counts = sizes[order], counts[order]
+    largest = min(max(5, number // 10), number - 1)
+    up_to = np.cumsum(counts)
+    threshold = sizes[np.searchsorted(up_to, largest + 1)] if largest else 0.0
+    if threshold <= 0:
+        return np.inf
+    above = np.clip(largest - (up_to - counts), 0, counts)
+    inverse = above @ np.log(np.maximum(sizes / threshold, 1)) / largest
+    return 1 / inverse if inverse > 0 else np.inf
+
+
 class Summarizer:
     """Collects the games of one strategy, batch by batch in any order, from several threads.
 
@@ -173,7 +243,7 @@ class Summarizer:
         self._waiting: dict[int, np.ndarray] = {}  # batches that came before their turn
         self._next_game = 0
         zero = np.zeros((2, num_checkpoints))
-        self._games = self._units = _Moments(0, zero, zero)
+        self._games = self._units = _Moments(0, zero, zero, zero)
         self._unfinished = zero  # the sum of the last sequence's regret so far
         self._counts = np.zeros((2, num_checkpoints, _BINS), np.int64)
         self._smallest, self._largest = zero + np.inf, zero - np.inf

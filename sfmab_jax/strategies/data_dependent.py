@@ -28,7 +28,11 @@ LARGEST_RATE = 1 / 162
 LEAST_RATE = 1e-24
 
 
-def log_barrier_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
+def log_barrier_horizon(
+    num_rounds: Array | float = 10_000,
+    scale: Array | float = 1.0,
+    learning_rate: schedules.Rate | None = None,
+) -> Bandit:
     """Foster, Li, Lykouris, Sridharan and Tardos (2016): log-barrier OMD with a small-loss bound.
 
     p_{t+1} = argmin sum_i log(1/q_i) + eta sum_{s<=t} l~_s.q, importance-weighted losses in
@@ -39,19 +43,26 @@ def log_barrier_horizon(num_rounds: Array | float = 10_000, scale: Array | float
     Args:
       num_rounds: T, or a smaller number that bounds L* / G.
       scale: G.
+      learning_rate: eta, per unit of loss, in place of that above: a positive number, or a function
+        of the number of rounds played t = 0, 1, ... (a float []).
     """
     check_horizon(num_rounds)
     check_positive(scale=scale)
+    rate = Partial(schedules.barrier_horizon_rate, num_rounds, scale)
     return compose(
         sampling.as_played(),
         estimation.importance_weighted(),
         full_information.ftrl_by_arms(
-            potentials.log_barrier(), Partial(schedules.barrier_horizon_rate, num_rounds, scale)
+            potentials.log_barrier(), schedules.rate_or(rate, learning_rate)
         ),
     )
 
 
-def green_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
+def green_horizon(
+    num_rounds: Array | float = 10_000,
+    scale: Array | float = 1.0,
+    learning_rate: schedules.Rate | None = None,
+) -> Bandit:
     """Allenberg, Auer, Gyorfi and Ottucsak (2006): Green.
 
     Exponential weights on importance-weighted losses in [0, G]; arms with p_t(i) < g are not
@@ -63,15 +74,15 @@ def green_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0
     Args:
       num_rounds: T, or a smaller number that bounds L* / G, L* the total loss of the best arm.
       scale: G.
+      learning_rate: eta in place of that above, as in `log_barrier_horizon`; g stays.
     """
     check_horizon(num_rounds)
     check_positive(scale=scale)
+    rate = schedules.rate_or(Partial(schedules.green_rate, num_rounds, scale), learning_rate)
     return compose(
         sampling.truncated(Partial(schedules.green_level, num_rounds)),
         estimation.importance_weighted(),
-        full_information.ftrl_by_arms(
-            potentials.negative_entropy(), Partial(schedules.green_rate, num_rounds, scale)
-        ),
+        full_information.ftrl_by_arms(potentials.negative_entropy(), rate),
     )
 
 

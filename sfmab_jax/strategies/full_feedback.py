@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-def hedge(scale: Array | float = 1.0) -> Bandit:
+def hedge(scale: Array | float = 1.0, learning_rate: schedules.Rate | None = None) -> Bandit:
     """Freund and Schapire (1997): Hedge with full information, any-time.
 
     p_t is proportional to exp(-eta_t sum_{s<t} l_s), eta_t = sqrt(8 ln n / t) / G. The regret is at
@@ -31,13 +31,19 @@ def hedge(scale: Array | float = 1.0) -> Bandit:
 
     Args:
       scale: G, for losses within a range of that length.
+      learning_rate: eta, per unit of loss, in place of that above: a positive number, or a function
+        of the number of rounds played t = 0, 1, ... (a float []).
     """
     check_positive(scale=scale)
-    rate = Partial(schedules.hedge_rate, scale)
+    rate = schedules.rate_or(Partial(schedules.hedge_rate, scale), learning_rate)
     return _with_full_feedback(full_information.ftrl_by_arms(potentials.negative_entropy(), rate))
 
 
-def hedge_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
+def hedge_horizon(
+    num_rounds: Array | float = 10_000,
+    scale: Array | float = 1.0,
+    learning_rate: schedules.Rate | None = None,
+) -> Bandit:
     """Freund and Schapire (1997): Hedge with full information, for known T.
 
     As `hedge` with eta = sqrt(8 ln n / T) / G. The regret is at most G sqrt((T/2) ln n):
@@ -46,10 +52,12 @@ def hedge_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0
     Args:
       num_rounds: T.
       scale: G.
+      learning_rate: eta in place of that above, as in `hedge`.
     """
     check_horizon(num_rounds)
     check_positive(scale=scale)
-    rate = Partial(schedules.hedge_horizon_rate, num_rounds, scale)
+    theory = Partial(schedules.hedge_horizon_rate, num_rounds, scale)
+    rate = schedules.rate_or(theory, learning_rate)
     return _with_full_feedback(full_information.ftrl_by_arms(potentials.negative_entropy(), rate))
 
 

@@ -35,7 +35,7 @@ __all__ = [
 LEAST_FAILURE = 1e-31
 
 
-def exp3(scale: Array | float = 1.0) -> Bandit:
+def exp3(scale: Array | float = 1.0, learning_rate: schedules.Rate | None = None) -> Bandit:
     """Bubeck and Cesa-Bianchi, "Regret Analysis of ... Bandit Problems" (2012): Exp3, any-time.
 
     p_{t+1} is proportional to exp(-eta_t sum_{s<=t} l~_s), importance-weighted losses, eta_t =
@@ -43,12 +43,24 @@ def exp3(scale: Array | float = 1.0) -> Bandit:
 
     Args:
       scale: G.
+      learning_rate: eta, per unit of loss, in place of that above: a positive number, or a function
+        of the number of rounds played t = 0, 1, ... (a float []).
+
+    >>> bandit = exp3(learning_rate=0.25)
+    >>> print(bandit.init(4).full_information.learning_rate)
+    0.25
     """
     check_positive(scale=scale)
-    return _exponential_weights(Partial(schedules.exp3_rate, scale))
+    return _exponential_weights(
+        schedules.rate_or(Partial(schedules.exp3_rate, scale), learning_rate)
+    )
 
 
-def exp3_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
+def exp3_horizon(
+    num_rounds: Array | float = 10_000,
+    scale: Array | float = 1.0,
+    learning_rate: schedules.Rate | None = None,
+) -> Bandit:
     """Bubeck and Cesa-Bianchi, "Regret Analysis of ... Bandit Problems" (2012): Exp3 for known T.
 
     As `exp3` with eta = sqrt(2 ln n / (n T)) / G. The expected regret is at most
@@ -57,10 +69,12 @@ def exp3_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0)
     Args:
       num_rounds: T.
       scale: G.
+      learning_rate: eta in place of that above, as in `exp3`.
     """
     check_horizon(num_rounds)
     check_positive(scale=scale)
-    return _exponential_weights(Partial(schedules.exp3_horizon_rate, num_rounds, scale))
+    rate = Partial(schedules.exp3_horizon_rate, num_rounds, scale)
+    return _exponential_weights(schedules.rate_or(rate, learning_rate))
 
 
 def exp3_gamma_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
@@ -90,6 +104,7 @@ def exp3_p_horizon(
     num_rounds: Array | float = 10_000,
     failure: Array | float = 0.05,
     scale: Array | float = 1.0,
+    learning_rate: schedules.Rate | None = None,
 ) -> Bandit:
     """Auer et al. (2002), as in Bubeck and Cesa-Bianchi (2012), Theorem 3.3: Exp3.P, for known T.
 
@@ -102,22 +117,22 @@ def exp3_p_horizon(
       num_rounds: T.
       failure: delta, the probability that the bound fails, above 0.
       scale: G.
+      learning_rate: eta in place of that above, as in `exp3`; g and b stay.
     """
     check_probability("failure", failure)
     if is_known(failure) and failure < LEAST_FAILURE:
         raise ValueError(f"failure is {failure!r}; give a probability of {LEAST_FAILURE:g} or more")
     check_horizon(num_rounds)
     check_positive(scale=scale)
+    rate = schedules.rate_or(Partial(schedules.exp3_p_rate, num_rounds, scale), learning_rate)
     return compose(
         sampling.scheduled(Partial(schedules.exp3_p_exploration, num_rounds)),
         estimation.gain_weighted(scale, Partial(schedules.exp3_p_bonus, num_rounds, failure)),
-        full_information.ftrl_by_arms(
-            potentials.negative_entropy(), Partial(schedules.exp3_p_rate, num_rounds, scale)
-        ),
+        full_information.ftrl_by_arms(potentials.negative_entropy(), rate),
     )
 
 
-def exp3_ix(scale: Array | float = 1.0) -> Bandit:
+def exp3_ix(scale: Array | float = 1.0, learning_rate: schedules.Rate | None = None) -> Bandit:
     """Neu, "Explore No More" (2015): Exp3-IX, any-time.
 
     p_t is proportional to exp(-eta_t sum_{s<t} l~_s), l~_t(i) = l_t(i) [i = i_t] / (p_t(i) + g_t),
@@ -126,15 +141,17 @@ def exp3_ix(scale: Array | float = 1.0) -> Bandit:
 
     Args:
       scale: G.
+      learning_rate: eta in place of that above, as in `exp3`; g_t = G eta_t / 2 with it.
     """
-    check_positive(scale=scale)
-    return _exponential_weights(
-        Partial(schedules.implicit_rate, scale),
-        estimation.implicit_exploration(schedules.implicit_bias),
-    )
+    rate = Partial(schedules.implicit_rate, scale)
+    return _implicit(rate, schedules.implicit_bias, scale, learning_rate)
 
 
-def exp3_ix_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1.0) -> Bandit:
+def exp3_ix_horizon(
+    num_rounds: Array | float = 10_000,
+    scale: Array | float = 1.0,
+    learning_rate: schedules.Rate | None = None,
+) -> Bandit:
     """Neu, "Explore No More" (2015): Exp3-IX for known T.
 
     As `exp3_ix` with g = sqrt(2 ln n / (n T)) / 2 and eta = 2 g / G. The regret is
@@ -143,17 +160,19 @@ def exp3_ix_horizon(num_rounds: Array | float = 10_000, scale: Array | float = 1
     Args:
       num_rounds: T.
       scale: G.
+      learning_rate: as in `exp3_ix`.
     """
     check_horizon(num_rounds)
-    check_positive(scale=scale)
-    return _exponential_weights(
-        Partial(schedules.exp3_horizon_rate, num_rounds, scale),
-        estimation.implicit_exploration(Partial(schedules.implicit_horizon_bias, num_rounds)),
-    )
+    rate = Partial(schedules.exp3_horizon_rate, num_rounds, scale)
+    bias = Partial(schedules.implicit_horizon_bias, num_rounds)
+    return _implicit(rate, bias, scale, learning_rate)
 
 
 def exp3_plus_plus(
-    alpha: Array | float = 3.0, beta: Array | float = 256.0, scale: Array | float = 1.0
+    alpha: Array | float = 3.0,
+    beta: Array | float = 256.0,
+    scale: Array | float = 1.0,
+    learning_rate: schedules.Rate | None = None,
 ) -> Bandit:
     """Seldin and Lugosi (2017), after Seldin and Slivkins (2014): Exp3++.
 
@@ -166,13 +185,13 @@ def exp3_plus_plus(
     Args:
       alpha, beta: as in `sampling.gap_exploration`.
       scale: G.
+      learning_rate: of the weights, in place of eta_t, as in `exp3`; the exploration stays.
     """
+    rate = schedules.rate_or(Partial(schedules.exp3_plus_plus_rate, scale), learning_rate)
     return compose(
         sampling.gap_exploration(alpha, beta, scale),
         estimation.importance_weighted(),
-        full_information.ftrl_by_arms(
-            potentials.negative_entropy(), Partial(schedules.exp3_plus_plus_rate, scale)
-        ),
+        full_information.ftrl_by_arms(potentials.negative_entropy(), rate),
     )
 
 
@@ -203,7 +222,10 @@ def exp3_side_information(
 
 
 def poly_inf_horizon(
-    num_rounds: Array | float = 10_000, q: Array | float = 2.0, scale: Array | float = 1.0
+    num_rounds: Array | float = 10_000,
+    q: Array | float = 2.0,
+    scale: Array | float = 1.0,
+    learning_rate: schedules.Rate | None = None,
 ) -> Bandit:
     """Audibert and Bubeck, "Minimax Policies for ... Bandits" (2009): INF with a power, known T.
 
@@ -216,13 +238,15 @@ def poly_inf_horizon(
       num_rounds: T.
       q: the power, above 1.
       scale: G.
+      learning_rate: eta in place of that above, as in `exp3`.
     """
     check_horizon(num_rounds)
     check_positive(q=q, scale=scale)
     if is_known(q) and not 1 < q <= 2**23:
         raise ValueError(f"q is {q!r}; the power of INF is above 1, and at most 2^23 in float32")
     power = 1 - 1 / q
-    rate = Partial(schedules.inf_horizon_rate, power, num_rounds, scale)
+    theory = Partial(schedules.inf_horizon_rate, power, num_rounds, scale)
+    rate = schedules.rate_or(theory, learning_rate, factor=power)
     return compose(
         sampling.as_played(),
         estimation.importance_weighted(),
@@ -230,7 +254,11 @@ def poly_inf_horizon(
     )
 
 
-def tsallis_inf(power: Array | float = 0.5, scale: Array | float = 1.0) -> Bandit:
+def tsallis_inf(
+    power: Array | float = 0.5,
+    scale: Array | float = 1.0,
+    learning_rate: schedules.Rate | None = None,
+) -> Bandit:
     """Zimmert and Seldin, "Tsallis-INF" (2021), with importance weighting.
 
     w_i = 4 (eta_t (L~_i - x))^(-2), sum(w) = 1, eta_t = 2 / (G sqrt(t)). The expected regret is at
@@ -241,16 +269,23 @@ def tsallis_inf(power: Array | float = 0.5, scale: Array | float = 1.0) -> Bandi
     Args:
       power: c, between 0 and 1.
       scale: G.
+      learning_rate: eta in place of that above, as in `exp3`, with the regulariser
+        -sum(x^c) / (c (1 - c)), which is the paper's.
     """
     check_positive(power=power, scale=scale)
+    rate = schedules.rate_or(
+        Partial(schedules.inf_rate, power, scale), learning_rate, factor=power * (1 - power)
+    )
     return compose(
         sampling.as_played(),
         estimation.importance_weighted(),
-        full_information.ftrl_by_arms(tsallis_of(power), Partial(schedules.inf_rate, power, scale)),
+        full_information.ftrl_by_arms(tsallis_of(power), rate),
     )
 
 
-def tsallis_inf_rv(scale: Array | float = 1.0) -> Bandit:
+def tsallis_inf_rv(
+    scale: Array | float = 1.0, learning_rate: schedules.Rate | None = None
+) -> Bandit:
     """Zimmert and Seldin, "Tsallis-INF" (2021), with reduced variance.
 
     As `tsallis_inf` with eta_t = 4 / (G sqrt(t)) and
@@ -260,13 +295,28 @@ def tsallis_inf_rv(scale: Array | float = 1.0) -> Bandit:
 
     Args:
       scale: G.
+      learning_rate: eta in place of that above, as in `exp3`; B_t has G^2 eta_t^2 for 16 / t then.
     """
+    threshold: Callable = schedules.reduced_variance_threshold
+    if learning_rate is not None:
+        in_range = schedules.rate_or(threshold, learning_rate, factor=scale)
+        threshold = Partial(schedules.square_of, in_range)
+    rate = schedules.rate_or(
+        Partial(schedules.reduced_variance_rate, scale), learning_rate, factor=0.25
+    )
     return compose(
         sampling.as_played(),
-        estimation.reduced_variance(schedules.reduced_variance_threshold, scale),
-        full_information.ftrl_by_arms(
-            square_root(), Partial(schedules.reduced_variance_rate, scale)
-        ),
+        estimation.reduced_variance(threshold, scale),
+        full_information.ftrl_by_arms(square_root(), rate),
+    )
+
+
+def _implicit(rate, bias, scale, learning_rate) -> Bandit:
+    check_positive(scale=scale)
+    if learning_rate is not None:
+        bias = schedules.rate_or(bias, learning_rate, factor=0.5 * scale)
+    return _exponential_weights(
+        schedules.rate_or(rate, learning_rate), estimation.implicit_exploration(bias)
     )
 
 

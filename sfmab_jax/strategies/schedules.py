@@ -2,15 +2,20 @@
 
 Each is for the next round, t + 1. Parameters come first, so that `jax.tree_util.Partial` binds them
 as pytree leaves: ``num_rounds`` is T, ``scale`` the range G of the losses; rates are per unit of
-loss.
+loss. Where a strategy is given another rate than its own, `rate_or` takes it.
 """
 
 import math
+from collections.abc import Callable
 
 import jax.numpy as jnp
 from jax import Array
+from jax.tree_util import Partial
+
+from sfmab_jax.full_information.ftrl import schedule_of
 
 __all__ = [
+    "Rate",
     "ahb_code_exploration",
     "ahb_exploration",
     "auer_exploration",
@@ -33,15 +38,48 @@ __all__ = [
     "implicit_rate",
     "inf_horizon_rate",
     "inf_rate",
+    "rate_or",
     "reduced_variance_rate",
     "reduced_variance_threshold",
     "side_information_exploration",
     "side_information_rate",
+    "square_of",
     "square_root_range",
+    "times",
     "ucb_bonus",
 ]
 
 Number = Array | float
+Rate = Array | float | Callable[[Array], Array]
+
+
+# Rates given by the user.
+
+
+def rate_or(theory: Callable, learning_rate: Rate | None, factor: Number | None = None) -> Callable:
+    """Return the schedule (t, n) -> eta that a strategy follows.
+
+    Args:
+      theory: its own.
+      learning_rate: another one, per unit of loss: a positive number, or a function of the number
+        of rounds played t = 0, 1, ... (a float []); None for its own.
+      factor: what the other one is multiplied by, where the potential here is a multiple of that in
+        the strategy's rule.
+    """
+    if learning_rate is None:
+        return theory
+    schedule = schedule_of(learning_rate)
+    return schedule if factor is None else Partial(times, factor, schedule)
+
+
+def times(factor: Number, schedule: Callable, t: Array, n: int) -> Array:
+    """Return a multiple of another schedule."""
+    return factor * schedule(t, n)
+
+
+def square_of(schedule: Callable, t: Array, n: int) -> Array:
+    """Return the square of another schedule."""
+    return schedule(t, n) ** 2
 
 
 # Full information.

@@ -63,7 +63,7 @@ def summarize(study: Study) -> list[SummaryRow]:
     rows = []
     for entry in study.cells:
         result = entry.result
-        values = statistics.units(result.expected_regret[:, :, -1:])
+        values = statistics.units_of(result.expected_regret[:, :, -1])
         student = statistics.student_interval(values)
         bootstrap = statistics.bootstrap_t_interval(values)
         games = result.regret[:, :, -1].ravel()
@@ -78,7 +78,7 @@ def summarize(study: Study) -> list[SummaryRow]:
                 mean=float(student.estimate[0]),
                 low=float(student.low[0]),
                 high=float(student.high[0]),
-                doubtful=statistics.too_few(values[:, 0]),
+                doubtful=bool(statistics.is_doubtful(values)[0]),
                 bootstrap_low=float(bootstrap.low[0]),
                 bootstrap_high=float(bootstrap.high[0]),
                 median=float(median),
@@ -149,7 +149,7 @@ def compare_pairs(study: Study) -> list[DifferenceRow]:
 def _pair_units(a: Result, b: Result) -> np.ndarray:
     """Return the units [U, 1] of the differences, over the seeds that both have."""
     seeds = min(a.expected_regret.shape[1], b.expected_regret.shape[1])
-    return statistics.units(a.expected_regret[:, :seeds, -1:] - b.expected_regret[:, :seeds, -1:])
+    return statistics.units_of(a.expected_regret[:, :seeds, -1] - b.expected_regret[:, :seeds, -1])
 
 
 def count_wins(study: Study, rows: list[DifferenceRow]) -> np.ndarray:
@@ -182,7 +182,7 @@ def fit_growth(study: Study) -> list[GrowthRow]:
         cell, result = entry.cell, entry.result
         if cell.num_rounds == max(e.cell.num_rounds for e in study.cells):
             late = result.rounds * _LAST_PART >= cell.num_rounds
-            values = statistics.units(result.expected_regret[:, :, late])
+            values = statistics.units_of(result.expected_regret[:, :, late])[:, 0]
             growth = statistics.growth_exponent(result.rounds[late], values)
             fixed = f"{cell.losses}, n = {cell.num_arms}, scale = {cell.scale:g}"
             rows.append(GrowthRow(cell.strategy, "round", fixed, int(late.sum()), *growth))
@@ -212,7 +212,7 @@ def _fit_along_grid(
     line = sorted(line, key=lambda entry: entry.cell.setting[axis])
     x = np.array([entry.cell.setting[axis] for entry in line], np.float64)
     seeds = min(entry.result.regret.shape[1] for entry in line)
-    final = [statistics.units(e.result.expected_regret[:, :seeds, -1:])[:, 0] for e in line]
+    final = [statistics.units_of(e.result.expected_regret[:, :seeds, -1])[:, 0] for e in line]
     names = [name for k, name in enumerate(("", "n = ", "T = ", "scale = ")) if k != axis]
     fixed = ", ".join(
         f"{name}{value:g}" if name else str(value) for name, value in zip(names, rest)

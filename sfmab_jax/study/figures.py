@@ -10,13 +10,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sfmab_jax.results import statistics
-from sfmab_jax.results.plotting import LINE_STYLES, literal
+from sfmab_jax.results.curves import about
+from sfmab_jax.results.plot_style import add_shared_legend, line_style, literal, mark_doubtful
 from sfmab_jax.study.analysis import DifferenceRow, SummaryRow, count_wins, proven_bound
 from sfmab_jax.study.study import CellResult, Setting, Study
 
 __all__ = ["Drawing", "draw_all"]
 
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MOST_COLUMNS = 3
 _MOST_BANDS = 3  # of single games; more would hide each other
 
@@ -50,10 +50,7 @@ def draw_all(
 
 
 def _line_style(study: Study, strategy: str) -> dict[str, Any]:
-    number = study.strategies.index(strategy)
-    marker = _MARKERS[number % len(_MARKERS)]
-    shape = {"marker": marker, "markersize": 4, "markevery": (0.03 * (number % 4), 0.12)}
-    return LINE_STYLES[number % len(LINE_STYLES)] | shape
+    return line_style(study.strategies.index(strategy))
 
 
 def _make_panels(number: int) -> tuple[Figure, list[Any]]:
@@ -92,14 +89,16 @@ def _draw_curves(study: Study, settings: list[Setting], logarithmic: bool) -> Dr
     for axes, (losses, _, _, scale) in zip(panels, shown):
         axes.set_title(literal(f"{losses}, scale {scale:g}"), fontsize=9)
         _finish_axes(axes, "round", "regret / scale", logarithmic)
-    _add_legend(figure, panels)
+    add_shared_legend(figure, panels, last=("bound,",))
     kind = "log-log axes, with proven bounds where known (thin dotted)" if logarithmic else "linear"
     games = "" if logarithmic or len(study.strategies) > _MOST_BANDS else _GAMES
+    results = (entry.result for entry in study.cells if entry.cell.setting in shown)
+    of_what = " or ".join(dict.fromkeys(about(result) for result in results))
     rest = "" if len(shown) == len(settings) else "; data of all scales beside it"
     return Drawing(
         f"regret_n{num_arms}_{'loglog' if logarithmic else 'linear'}",
         f"Mean regret over the rounds, {num_arms} arms, {num_rounds} rounds, divided by the scale "
-        f"of the losses; {kind}. Bands: 95% interval of the mean{games}{rest}.",
+        f"of the losses; {kind}. Bands: 95% interval of the mean {of_what}{games}{rest}.",
         figure,
         (*_SETTING, "strategy", "round", "mean", "low", "high", "game_05", "game_95", "bound"),
         rows,
@@ -113,7 +112,7 @@ _SETTING = ("losses", "num_arms", "num_rounds", "scale")
 def _curve_data(entry: CellResult) -> tuple[np.ndarray, ...]:
     """Return round, mean, low, high, 5% and 95% quantiles of games, and bound; each [C]."""
     result = entry.result
-    interval = statistics.student_interval(statistics.units(result.expected_regret))
+    interval = statistics.student_interval(statistics.units_of(result.expected_regret)[:, 0])
     games = result.regret.reshape(-1, len(result.rounds))
     quantiles = np.quantile(games, [0.05, 0.95], axis=0)
     bound = proven_bound(entry)
@@ -133,6 +132,8 @@ def _draw_curve(axes, study: Study, entry: CellResult, curve, logarithmic: bool)
     label = literal(entry.cell.strategy)
     axes.plot(rounds, np.maximum(mean / scale, floor), label=label, lw=1.4, **style)
     band(low, high, 0.3)
+    if np.isfinite(low[-1]) and entry.result.is_doubtful()[0, -1]:
+        mark_doubtful(axes, rounds[-1:], np.maximum(mean[-1:] / scale, floor), style["color"])
     if not logarithmic and len(study.strategies) <= _MOST_BANDS:
         band(games_low, games_high, 0.08)
     if logarithmic and np.isfinite(bound).any():
@@ -157,12 +158,15 @@ def _draw_scale_sensitivity(study: Study, summaries: list[SummaryRow]) -> Drawin
             style = _line_style(study, strategy) | {"markevery": 1}
             axes.plot(scale, mean / scale, label=literal(strategy), lw=1.4, **style)
             axes.fill_between(scale, low / scale, high / scale, color=style["color"], alpha=0.25)
+            doubtful = np.array([row.doubtful and row.units > 1 for row in line])
+            if doubtful.any():
+                mark_doubtful(axes, scale[doubtful], (mean / scale)[doubtful], style["color"])
             rows += [(*family, r.scale, strategy, r.mean, r.low, r.high) for r in line]
         axes.set_title(literal(f"{family[0]}, n = {family[1]}, T = {family[2]}"), fontsize=9)
         positive = all(r.mean > 0 for r in summaries if r[:3] == family)
         _finish_axes(axes, "scale of the losses", "final regret / scale", positive)
         axes.set_xscale("log")
-    _add_legend(figure, panels)
+    add_shared_legend(figure, panels)
     return Drawing(
         "scale_sensitivity",
         "Final regret divided by the scale of the losses: the flatter, the less the strategy minds "
@@ -210,15 +214,3 @@ def _finish_axes(axes, x: str, y: str, logarithmic: bool) -> None:
     if logarithmic:
         axes.set_xscale("log")
         axes.set_yscale("log")
-
-
-def _add_legend(figure: Figure, panels: list[Any]) -> None:
-    """Add one legend for all panels, above them."""
-    lines: dict[str, Any] = {}
-    for axes in panels:
-        lines |= {k: h for h, k in zip(*axes.get_legend_handles_labels()) if k not in lines}
-    lines = dict(sorted(lines.items(), key=lambda item: item[0].startswith("bound,")))
-    # As many columns as fit: a letter is about 0.08 inches wide.
-    widest = 0.08 * max(map(len, lines)) + 0.7
-    columns = max(1, int(figure.get_figwidth() / widest))
-    figure.legend(lines.values(), lines, loc="outside upper center", ncols=columns, frameon=False)

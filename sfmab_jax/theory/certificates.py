@@ -51,7 +51,7 @@ def ladder(result: Result, exploration: bounds.Exploration) -> dict[str, np.ndar
     """
     certificate = _certificate(result)
     bound = bounds.scale_free(result.norms, exploration)
-    rungs = {"regret": result.mean()}
+    rungs = {"regret": result.mean(over="sequence")}
     for name in CERTIFICATES:
         rungs[name] = (result.expected_regret + getattr(certificate, name)).mean(axis=1)
     return rungs | {"tight": bound.tight, "corrected": bound.corrected}
@@ -103,6 +103,7 @@ def certified_families(
             family(num_arms=num_arms, **horizon_argument(family, num_rounds)),
             num_rounds=num_rounds,
             num_seeds=num_seeds,
+            num_sequences=1,
             seed=seed,
             dtype=dtype,
             certificate=True,

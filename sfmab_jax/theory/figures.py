@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from sfmab_jax import losses, strategies
 from sfmab_jax.potentials import Potential, log_barrier
-from sfmab_jax.results.plotting import LINE_STYLES
+from sfmab_jax.results.plot_style import LINE_STYLES, mark_doubtful
 from sfmab_jax.simulate import simulate
 from sfmab_jax.theory import bounds
 from sfmab_jax.theory.local_norms import local_norm, up_to
@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _OPTIONS: tuple[bounds.Exploration, ...] = ("adaptive", "decaying")
+_BARS = "mean, 95% interval given each sequence"
 _BLUE, _RED, _GREEN = "#0072B2", "#D55E00", "#009E73"
 
 
@@ -162,7 +163,10 @@ def regret_and_sparsity(
     flat = size * np.sqrt(num_arms * num_rounds)
     axes.axhline(flat, color="0.5", lw=1, label=r"$L_\infty\sqrt{nT}$, for comparison")
     axes.set(
-        xscale="log", yscale="log", xlabel="$L_2$", ylabel=f"regret after {num_rounds:,} rounds"
+        xscale="log",
+        yscale="log",
+        xlabel="$L_2$",
+        ylabel=f"regret after {num_rounds:,} rounds\n{_BARS}",
     )
     axes.set_title(f"Sparse losses of size {size:g}, {num_arms} arms", fontsize=11)
     figure.legend(fontsize=8, frameon=False, loc="outside lower center", ncols=3)
@@ -188,7 +192,7 @@ def regret_and_scale(
     norms = results[-1]["adaptive"].norms
     uniform = (norms.mean - norms.best)[0, -1] / scales[-1]
     axes.axhline(uniform, color="0.5", lw=1, ls="-.", label="uniform play")
-    axes.set(xscale="log", xlabel="scale of the losses", ylabel="regret / scale")
+    axes.set(xscale="log", xlabel="scale of the losses", ylabel=f"regret / scale\n{_BARS}")
     axes.set_ylim(bottom=0)
     axes.set_title(f"{num_arms} arms, {num_rounds:,} rounds, uniform losses", fontsize=11)
     axes.legend(fontsize=9, frameon=False)
@@ -206,6 +210,7 @@ def _play_both_options(
             sequence,
             num_rounds=num_rounds,
             num_seeds=num_seeds,
+            num_sequences=1,
             checkpoints=64,
             progress=False,
         )
@@ -223,6 +228,9 @@ def _draw_regret(axes, x, results, option: str, style: dict[str, Any], unit=1.0)
         x, means, yerr=[means - low, high - means], mfc="none", capsize=2,
         label=f"{option}: regret", **marker, **style,
     )  # fmt: skip
+    doubtful = np.array([result.is_doubtful()[0, -1] for result in results])
+    if doubtful.any():
+        mark_doubtful(axes, np.asarray(x)[doubtful], means[doubtful], style["color"])
 
 
 # By name, all with default arguments.

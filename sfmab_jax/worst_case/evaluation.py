@@ -11,7 +11,7 @@ from sfmab_jax.base import Bandit
 from sfmab_jax.losses import LossSequence, from_array
 from sfmab_jax.results.files import write_atomically
 from sfmab_jax.results.result import Result
-from sfmab_jax.results.statistics import standard_error
+from sfmab_jax.results.statistics import check_level, standard_error, student_quantile
 from sfmab_jax.simulate import simulate
 from sfmab_jax.theory.guarantees import exploration_of, guarantee
 from sfmab_jax.theory.textbook import TEXTBOOK
@@ -20,14 +20,19 @@ __all__ = ["Rating", "WorstCase", "bound_of", "play_table", "rate"]
 
 
 class Rating(NamedTuple):
-    """Mean of the objective on fresh games, and its standard error."""
+    """Mean of the objective on fresh games, its standard error, and how many units it is of."""
 
     value: float
     error: float
+    units: int
 
-    def interval(self, deviations: float = 1.96) -> tuple[float, float]:
-        """Return low and high, so many standard errors from the mean."""
-        return self.value - deviations * self.error, self.value + deviations * self.error
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return Student's confidence interval: low and high; NaN for a single unit."""
+        check_level(level)
+        if self.units < 2:
+            return np.nan, np.nan
+        half = student_quantile(level, self.units) * self.error
+        return self.value - half, self.value + half
 
 
 @dataclass(frozen=True)
@@ -111,9 +116,9 @@ def play_table(
 
 
 def rate(values: np.ndarray, divisor: float) -> Rating:
-    """Rate the objective values of games [S], divided by a bound."""
+    """Rate the objective values of units [U], divided by a bound."""
     error = standard_error(values)
-    return Rating(float(values.mean() / divisor), float(error / divisor))
+    return Rating(float(values.mean() / divisor), float(error / divisor), len(values))
 
 
 def bound_of(result: Result, table: np.ndarray) -> float | None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sfmab_jax.results.plotting import LINE_STYLES, literal
+from sfmab_jax.results.curves import draw_curves, label_y, legend_title, mean_curves, name_lines
+from sfmab_jax.results.plot_style import literal
 from sfmab_jax.worst_case.evaluation import WorstCase
 
 __all__ = ["worst_cases"]
@@ -55,14 +56,15 @@ def _draw_losses(figure, axes, worst: WorstCase, name: str) -> None:
 
 
 def _draw_regret(axes, worst: WorstCase) -> None:
-    lines = (("found", worst.result), (worst.rival, worst.rival_result))
-    for (label, result), style in zip(lines, LINE_STYLES, strict=False):
-        low, high = result.interval(0.95)
-        value = result.mean()[0]
-        axes.plot(result.rounds, value, label=literal(f"{label}: {value[-1]:.3g}"), lw=1.2, **style)
-        axes.fill_between(result.rounds, low[0], high[0], color=style["color"], alpha=0.2, lw=0)
-    axes.set_ylabel("mean regret")
+    results = {"found": worst.result, worst.rival: worst.rival_result}
+    labels = {
+        name: literal(f"{name}: {result.mean()[0, -1]:.3g}") for name, result in results.items()
+    }
+    curves = mean_curves(results)
+    words = name_lines(draw_curves(axes, curves), curves, labels)
+    axes.yaxis.label.set_size(8)
+    label_y(axes, f"mean regret\n{words}")
     axes.grid(alpha=0.3)
     title = "no bound known" if worst.bound is None else f"bound at the end: {worst.bound:.4g}"
     axes.set_title(title, fontsize=9)
-    axes.legend(frameon=False, fontsize=8, loc="upper left")
+    axes.legend(title=legend_title(words), title_fontsize=7, frameon=False, fontsize=8)

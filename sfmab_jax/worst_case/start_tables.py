@@ -76,9 +76,9 @@ def rank(
     results: Any = simulate(
         bandits, known.tables, num_seeds=num_seeds, seed=seed, checkpoints=1, progress=False
     )
-    values = results["strategy"].mean()[:, -1]
+    values = results["strategy"].mean(over="sequence")[:, -1]
     if objective.rival is not None:
-        values = values - results["rival"].mean()[:, -1]
+        values = values - results["rival"].mean(over="sequence")[:, -1]
     values = values / np.array([divisor(objective, table) for table in known.tables])
     order = np.argsort(-values, kind="stable")
     return NamedTables(tuple(known.families[k] for k in order), known.tables[order]), values[order]

@@ -15,7 +15,7 @@ from sfmab_jax.base import Bandit
 from sfmab_jax.checks import check_integer, check_number
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.numerics.threefry import game_keys, pinned_generator, root_key
-from sfmab_jax.results.statistics import units
+from sfmab_jax.results.statistics import units_of
 from sfmab_jax.simulate import simulate
 from sfmab_jax.worst_case.evaluation import Rating, rate
 from sfmab_jax.worst_case.gradient import mean_regrets
@@ -121,7 +121,7 @@ def tune(
     values = {name: float(_value(parameters[name], place[k])) for k, name in enumerate(names)}
     bandit = strategy_factory(**values)
     result: Any = simulate(bandit, held_out, num_seeds=score_seeds, seed=seed + 1, checkpoints=1)
-    regrets = units(result.expected_regret)[:, -1]
+    regrets = units_of(result.expected_regret[:, :, -1])[:, 0]
     return Tuned(values, bandit, rate(regrets, 1.0), history[:, best])
 
 

@@ -39,7 +39,7 @@ def play_alone(bandit, key, table):
     def step(state, now):
         round_, losses = now
         played = play_round_of_game(bandit, None, round_, state, key, losses, ())
-        return played[0], (played[1], played[1] + played[2])
+        return played[0], (played[2], played[2] + played[3])
 
     start = bandit.init(table.shape[1], table.dtype, jnp.ones((), table.dtype))
     rounds = jnp.arange(1, len(table) + 1, dtype=jnp.int32)

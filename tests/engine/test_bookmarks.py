@@ -35,6 +35,7 @@ GAMES = {
     "checkpoints": 9,
     "chunk_rounds": 24,  # no multiple of the window in which losses are made
     "certificate": True,
+    "arm_counts": True,
     "record": lambda state: state.full_information.learning_rate,
 }
 
@@ -48,15 +49,16 @@ def test_a_run_goes_on_from_its_bookmarks_bitwise(family):
         else sf.losses.LOSSES[family](num_arms=4)
     )
     bandit = sf.strategies.scale_free()
-    through = sf.simulate(bandit, losses, **GAMES)
+    games = GAMES | {"pseudo_regret": losses.mean is not None}
+    through = sf.simulate(bandit, losses, **games)
     memory, played = Memory(span_rounds=50), []
     for stop_at in (1, 2, 7):
         memory.stop_at = stop_at
         with pytest.raises(StoppedError):
-            sf.simulate(bandit, losses, **GAMES, bookmarks=memory.bookmarks())
+            sf.simulate(bandit, losses, **games, bookmarks=memory.bookmarks())
     memory.stop_at, memory.resumed = None, 0
     resumed = sf.simulate(
-        bandit, losses, **GAMES, bookmarks=memory.bookmarks(), progress=played.append
+        bandit, losses, **games, bookmarks=memory.bookmarks(), progress=played.append
     )
     assert memory.resumed > 0
     assert sum(played) + memory.resumed == 250 * 540
@@ -64,11 +66,13 @@ def test_a_run_goes_on_from_its_bookmarks_bitwise(family):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(through, name))
     for name, array in through.certificate._asdict().items():
         np.testing.assert_array_equal(getattr(resumed.certificate, name), array)
+    for name, array in through.kept.items():
+        np.testing.assert_array_equal(resumed.kept[name], array)
     for one, other in zip(resumed.norms, through.norms):
         np.testing.assert_array_equal(one, other)
     # What is finished is read, not played again: nothing is written in the first chunk.
     before = len(memory.written)
-    sf.simulate(bandit, losses, **GAMES, bookmarks=memory.bookmarks())
+    sf.simulate(bandit, losses, **games, bookmarks=memory.bookmarks())
     assert len(memory.written) == before
 
 

@@ -8,7 +8,8 @@ import sfmab_jax as sf
 
 
 def run(num_arms=3, beta=1.0, scale=1.0, **changes):
-    options = {"num_rounds": 200, "num_seeds": 3, "chunk_rounds": 64} | changes
+    options = {"num_rounds": 200, "num_sequences": 1, "num_seeds": 3, "chunk_rounds": 64}
+    options |= changes
     losses = sf.losses.uniform(num_arms=num_arms, scale=scale)
     return sf.simulate(sf.strategies.scale_free(beta=beta), losses, dtype="float32", **options)
 

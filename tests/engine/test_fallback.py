@@ -52,7 +52,8 @@ UNCHANGED = {
 
 def play(change):
     bandit = BASE._replace(probabilities=Partial(_changed, Partial(change)))
-    how = {"num_rounds": 40, "num_seeds": 6, "checkpoints": 4, "chunk_rounds": 16}
+    how = {"num_rounds": 40, "num_sequences": 1, "num_seeds": 6, "checkpoints": 4}
+    how["chunk_rounds"] = 16
     return sf.simulate(bandit, LOSSES, dtype="float32", progress=False, **how)
 
 
@@ -153,7 +154,7 @@ def test_a_refused_program_is_tried_once():
 
 def test_parameters_may_be_numpy_arrays():
     """They were once taken for static, which arrays cannot be."""
-    options = {"num_rounds": 16, "num_seeds": 2, "chunk_rounds": 16, "dtype": "float32"}
+    options = {"num_rounds": 16, "num_sequences": 1, "num_seeds": 2, "chunk_rounds": 16}
     results = [
         sf.simulate(sf.strategies.scale_free(beta=beta), LOSSES, **options).regret
         for beta in (np.array(2.0), np.float32(2), 2.0)

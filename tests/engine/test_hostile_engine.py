@@ -20,7 +20,7 @@ import sfmab_jax as sf
 from sfmab_jax.base import Sampling
 from sfmab_jax.engine.lanes import compile_cpu
 
-HOW = {"num_rounds": 40, "num_seeds": 6, "checkpoints": 4, "dtype": "float32", "progress": False}
+HOW = {"num_rounds": 40, "num_sequences": 1, "num_seeds": 6, "checkpoints": 4, "progress": False}
 LOSSES = sf.losses.uniform(num_arms=3)
 
 

@@ -54,7 +54,7 @@ def test_seed_names_the_run():
 @pytest.mark.optimised
 def test_a_seed_alone_is_its_place_in_a_batch():
     losses = sf.losses.gaussian(num_arms=3)
-    options = {"num_rounds": 96, "checkpoints": [50, 96], "chunk_rounds": 48}
+    options = {"num_rounds": 96, "num_sequences": 1, "checkpoints": [50, 96], "chunk_rounds": 48}
     batch = sf.simulate(ADAPTIVE, losses, num_seeds=4096, **options)
     for first_seed, num_seeds in ((17, 1), (4095, 1), (500, 30)):
         alone = sf.simulate(ADAPTIVE, losses, first_seed=first_seed, num_seeds=num_seeds, **options)
@@ -89,7 +89,7 @@ def test_other_sequences_change_nothing():
     options = {"num_seeds": 3, "checkpoints": [5, 48], "num_rounds": 48}
     family = sf.losses.gaussian(num_arms=3)
     many = sf.simulate(EXP3, family, num_sequences=40, **options)
-    one = sf.simulate(EXP3, family, **options)
+    one = sf.simulate(EXP3, family, num_sequences=1, **options)
     assert many.regret.shape == (40, 3, 2)
     assert one.regret.shape == (1, 3, 2)
     np.testing.assert_array_equal(many.regret[:1], one.regret)
@@ -153,15 +153,20 @@ def test_sequence_with_memory_and_equal_table_agree(wrap):
 
 
 def results_on(devices):
-    """Arrays of five runs; each divides its games and sequences in another way."""
+    """Arrays of five runs; each divides its games and sequences in another way.
+
+    Two of them tally the arms, and what was to be expected of them.
+    """
     adaptive, quick = sf.strategies.scale_free(), sf.strategies.uniform()
     table = np.random.default_rng(0).normal(size=(3, 40, 3))
     many_arms = np.random.default_rng(1).normal(size=(2, 40, 300))
     run = partial(sf.simulate, num_rounds=40, checkpoints=[1, 9, 40], devices=devices)
+    gaussian = sf.losses.permuted(sf.losses.gaussian(num_arms=3))
+    tallied = partial(run, quick, gaussian, arm_counts=True, pseudo_regret=True)
     results = {
         "table": run(adaptive, table, num_seeds=700),
-        "gaussian": run(quick, sf.losses.gaussian(num_arms=3), num_seeds=30, num_sequences=50),
-        "own": run(quick, sf.losses.gaussian(num_arms=3), num_seeds=2, num_sequences=400),
+        "gaussian": tallied(num_seeds=30, num_sequences=50),
+        "own": tallied(num_seeds=2, num_sequences=400),
         "many_arms": run(quick, many_arms, num_seeds=20),
         "fused": run(quick, table, num_seeds=700, num_rounds=20, checkpoints=1, engine="fused"),
     }
@@ -172,6 +177,8 @@ def results_on(devices):
             ("regret", result.regret),
             ("expected", result.expected_regret),
             ("best", result.norms.best),
+            ("best_arm", result.best_arm),
+            *result.kept.items(),
         )
     }
 
@@ -208,7 +215,7 @@ def test_devices_change_nothing(number, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     wanted = results_on(jax.devices()[:1])
-    assert len(wanted) == 15
+    assert len(wanted) == 24
     with np.load(path) as several:
         for name, array in wanted.items():
             assert np.isfinite(array).all()

@@ -28,7 +28,7 @@ FAMILY = sf.losses.uniform(num_arms=2)
         ({"strategies": {"mine": None}}, "'mine' is None"),
         ({"strategies": [ADAPTIVE]}, "give a Bandit"),
         ({"losses": np.zeros(3)}, r"shape \(3,\)"),
-        ({"losses": [[1.0, np.nan]]}, "nan at sequence 0, round 1, arm 1"),
+        ({"losses": [[1.0, np.nan]]}, "nan at round 1, arm 1"),
         ({"losses": [["a", "b"]]}, "dtype <U1"),
         ({"losses": None}, "dtype object"),
         ({"losses": np.full((20, 2), 1e39)}, "1e[+]39, beyond the range of float32"),

@@ -81,6 +81,8 @@ WRONG: dict[str, tuple] = {
     "engine": ("x", None, 3),
     "strategies": (None, {}, "exp3", [], {"a": None}, sf.strategies.exp3, 3),
     "certificate": ("yes", 3, None),
+    "arm_counts": ("yes", 3, None),
+    "pseudo_regret": ("yes", 3, None),
 }
 WRONG_LOSSES = (
     None, 3, "uniform", [], [[]], [[1.0, 2.0], [3.0]], [[np.nan]], [[np.inf, 0.0]], [[1j, 2.0]],

@@ -1,5 +1,6 @@
 """Losses from files: the numbers, streaming, and what is wrong with a file."""
 
+import gzip
 import subprocess
 import sys
 from itertools import product
@@ -9,6 +10,7 @@ import pytest
 from simulated import UNIFORM
 
 import sfmab_jax as sf
+from sfmab_jax.losses import text_tables
 
 TABLE = np.random.default_rng(0).normal(size=(50, 3))
 
@@ -66,13 +68,18 @@ def test_an_array_of_an_npz_file_by_name(tmp_path):
         sf.losses.from_file(write(tmp_path / "x.npy", TABLE), key="a")
 
 
-@pytest.mark.parametrize("kind", [".npy", ".npz", ".csv"])
+@pytest.mark.parametrize("kind", [".npy", ".npz", ".csv", ".parquet"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_loss_that_is_not_finite(tmp_path, kind, bad):
     table = TABLE.copy()
     table[41, 2] = bad
     path = write(tmp_path / f"x{kind}", table)
-    with pytest.raises(ValueError, match=rf"x{kind}.*{bad} at sequence 0, row 42, arm 2"):
+    places = dict.fromkeys(
+        [".npy", ".npz"], r"at round 42, arm 2 \(rounds count from 1, arms from 0"
+    )
+    places |= {".csv": r"in row 42 \(line 43 of the file\), column 'c'"}
+    places |= {".parquet": "in row 42, column 'c'"}
+    with pytest.raises(ValueError, match=rf"x{kind}.*{bad}.* {places[kind]}"):
         sf.losses.from_file(path)
 
 
@@ -96,7 +103,7 @@ def test_a_truncated_file(tmp_path):
     [
         ("x.txt", b"1,2", "x.txt is of no known kind"),
         ("x.csv", b"1,2\n3\n", r"x.csv.*row 2"),
-        ("x.csv", b"1,2\n3,a\n", r"x.csv.*'a'.*row 1"),
+        ("x.csv", b"1,2\n3,a\n", r"x.csv.*'a'.*row 2"),
         ("x.csv", b"", "x.csv"),
         ("x.npy", b"not numpy at all", "x.npy is not an .npy file"),
         ("x.npz", b"not a zip file", "x.npz"),
@@ -194,7 +201,7 @@ def test_csv_with(name, tmp_path):
 def test_csv_whose_first_row_is_partly_numbers(tmp_path):
     path = tmp_path / "losses.csv"
     path.write_text("1,x\n3,4\n")
-    with pytest.raises(ValueError, match="has 'x' in row 1; give numbers only, or names"):
+    with pytest.raises(ValueError, match=r"has 'x' in row 1 .*; give numbers only, or names"):
         sf.losses.from_file(path)
 
 
@@ -210,3 +217,325 @@ def test_csv_written_in_every_way(tmp_path):
         path.write_bytes((end.join(lines) + end * ended).encode(encoding))
         read = sf.losses.from_file(path).table[0]
         np.testing.assert_array_equal(read, rows, err_msg=repr((encoding, end, header, form)))
+
+
+NUMBERS = [[0.5, 1.0], [0.25, -3.0], [4.0, 0.0]]
+# Content of x.csv, options, and the table that is read.
+WITH_OPTIONS = {
+    "arms by name": ("a,b,c\n9,1,.5\n9,-3,.25\n9,0,4\n", {"columns": ["c", "b"]}),
+    "arms by number": ("9,1,.5\n8,-3,.25\n9,0,4\n", {"columns": (2, np.int64(1))}),
+    "arms by a range": ("x,.5,1\ny,.25,-3\nz,4,0\n", {"columns": range(1, 3)}),
+    "all arms, though one counts": ("1,2\n2,3\n3,9\n", {"columns": [0, 1]}),
+    "dates": ("day,a,b\n2024-01-01,.5,1\n2024-01-02,.25,-3\n2024-01-03,4,0\n", {"index": "day"}),
+    "dates, no names": ("2024-01-01,.5,1\n2024-01-02,.25,-3\n2024-01-03,4,0\n", {"index": 0}),
+    "text last": ("a,b,note\n.5,1,x\n.25,-3,'y'\n4,0,\n", {"index": 2}),
+    "rounds": ("t,a,b\n1,.5,1\n2,.25,-3\n3,4,0\n", {"index": "t"}),
+    "names of pandas": (",0,1\n0,.5,1\n1,.25,-3\n2,4,0\n", {"index": 0}),
+    "names of pandas, dates": (
+        "d,0,1\n2024-1-1,.5,1\n2024-1-2,.25,-3\n2024-1-3,4,0",
+        {"index": "d"},
+    ),
+    "a name of NumPy": ("# a,b,c\n.5,1,7\n.25,-3,7\n4,0,7\n", {"index": "c"}),
+    "the same name, by number": ("a,a\n.5,1\n.25,-3\n4,0\n", {"columns": [0, 1]}),
+    "spaces around names": (" a , b , c \n.5,1,7\n.25,-3,7\n4,0,7\n", {"columns": ["a", "b"]}),
+    "semicolons": ("a;b\n.5;1\n.25;-3\n4;0\n", {"separator": ";"}),
+    "spaces": (".5 1\n.25 -3\n4 0\n", {"separator": " "}),
+    "a row for each arm": (".5,.25,4\n1,-3,0\n", {"transpose": True}),
+    "a named row for each arm": (
+        "arm,x,y,z\nl,.5,.25,4\nr,1,-3,0\n",
+        {"transpose": True, "index": 0},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITH_OPTIONS)
+def test_a_table_with_options(name, tmp_path):
+    content, options = WITH_OPTIONS[name]
+    (tmp_path / "x.csv").write_text(content)
+    losses = sf.losses.from_file(tmp_path / "x.csv", **options)
+    wanted = [[1, 2], [2, 3], [3, 9]] if "counts" in name else NUMBERS
+    np.testing.assert_array_equal(losses.table[0], wanted)
+
+
+@pytest.mark.parametrize("kind", [".csv", ".csv.gz", ".tsv", ".tsv.gz", ".TSV"])
+def test_packed_and_with_tabs(kind, tmp_path):
+    text = '\ufeffa,b\r\n"0.5",1\r\n.25,-3\r\n4,0\r\n'.encode()
+    text = text if "csv" in kind else text.replace(b",", b"\t")
+    path = tmp_path / f"x{kind}"
+    path.write_bytes(gzip.compress(text) if kind.endswith(".gz") else text)
+    np.testing.assert_array_equal(sf.losses.from_file(path).table[0], NUMBERS)
+
+
+@pytest.mark.parametrize("kind", [".npy", ".npz", ".csv", ".parquet"])
+def test_a_row_for_each_arm_is_played_like_its_array(tmp_path, kind):
+    table = np.ascontiguousarray(TABLE[:40].T)
+    if kind == ".parquet":
+        pandas = pytest.importorskip("pandas")
+        pandas.DataFrame(table, columns=[f"round {t}" for t in range(40)]).to_parquet(
+            tmp_path / "x.parquet"
+        )
+    elif kind == ".csv":
+        np.savetxt(tmp_path / "x.csv", table, delimiter=",")
+    else:
+        write(tmp_path / f"x{kind}", table)
+    losses = sf.losses.from_file(tmp_path / f"x{kind}", transpose=True)
+    assert (losses.num_rounds, losses.num_arms) == (40, 3)
+    np.testing.assert_array_equal(losses.table[0], TABLE[:40])
+    np.testing.assert_array_equal(losses.table[np.array([0]), slice(3, 5)][0], TABLE[3:5])
+    options = {"num_seeds": 2, "chunk_rounds": 16}
+    played = sf.simulate(UNIFORM, losses, **options).regret
+    np.testing.assert_array_equal(played, sf.simulate(UNIFORM, TABLE[:40], **options).regret)
+
+
+def test_sequences_with_a_row_for_each_arm(tmp_path):
+    table = np.random.default_rng(1).normal(size=(2, 20, 3))
+    stored = np.swapaxes(table, 1, 2).copy()
+    losses = sf.losses.from_file(write(tmp_path / "x.npy", stored), transpose=True)
+    np.testing.assert_array_equal(losses.table[:], table)
+    stored[1, 2, 4] = np.inf
+    path = write(tmp_path / "x.npy", stored)
+    with pytest.raises(
+        ValueError, match=r"inf at sequence 1, round 5, arm 2 \(rounds count from 1"
+    ):
+        sf.losses.from_file(path, transpose=True)
+
+
+# Content of x.csv, options, and what is said.
+TRAPS = {
+    "a count from 0": (
+        "0,.5\n1,.25\n2,4\n",
+        {},
+        r"column 0 .* counts the rows: 0, 1, 2, .*; give index=0 to leave it out, or list",
+    ),
+    "a count from 1": (
+        "t,a\n1,.5\n2,.25\n3,4\n",
+        {},
+        "column 't' counts the rows: 1, 2, 3, .*; give index='t' to",
+    ),
+    "years": (
+        "t,a\n1999,.5\n2000,.25\n2001,4\n",
+        {},
+        "column 't' counts the rows: 1999, .*index='t'",
+    ),
+    "an index of pandas": (
+        ",0,1\n0,.5,1\n1,.25,2\n2,4,3\n",
+        {},
+        "column 0 .* counts the rows.*index=0",
+    ),
+    "dates": (
+        "day,a\n2024-01-01,1\n2024-01-02,2\n",
+        {},
+        "column 'day' holds dates, as '2024-01-01'; give index='day'",
+    ),
+    "dates and times": (
+        "a,b\n1,2024/01/01 12:30\n2,2024/01/02 12:30\n",
+        {},
+        "column 'b' holds dates.*index='b'",
+    ),
+    "dates as numbers": (
+        "day,a\n20240131,1\n20240201,2\n20240202,3\n",
+        {},
+        "column 'day' holds dates, as 20240131; give index='day'",
+    ),
+    "text": ("x,a,b\nu,1,2\nv,3,4\n", {}, "column 'x' holds text, as 'u'; give index='x'"),
+    "two columns of text": (
+        "x,y,a,b\nu,w,1,2\nv,w,3,4\n",
+        {},
+        r"column 'x' holds text, as 'u'; choose the arms by columns=\['a', 'b'\]",
+    ),
+    "an empty column": (
+        "a,b,\n1,2,\n3,4,\n",
+        {},
+        r"column 2 \(the first is 0\) begins with empty cells; give index=2",
+    ),
+    "an empty cell": (
+        "a,b\n1,2\n\n,4\n",
+        {},
+        r"an empty cell in row 2 \(line 4 of the file\), column 'a'; .* leave out the row",
+    ),
+    "an empty cell in row 1": (
+        "1,\n3,4\n",
+        {},
+        r"an empty cell in row 1 \(line 1 of the file\), column 1 \(the first is 0\)",
+    ),
+    "NaN": (
+        "a,b\n1,NaN\n3,4\n",
+        {},
+        r"'NaN' in row 1 \(line 2 of the file\), column 'b'; give a finite",
+    ),
+    "NA": (
+        "a,b\n1,2\n3,NA\n",
+        {},
+        r"'NA' in row 2 \(line 3 of the file\), column 'b'; give a finite",
+    ),
+    "an underscore": ("a,b\n1,2\n3,1_0\n", {}, r"'1_0' in row 2 .*column 'b'"),
+    "NA in all of row 1": ("NA,NA\n1,2\n3,4\n", {}, r"'NA' in row 1 \(line 1 of the file\)"),
+    "no table": ("<html>\n<body>\n", {}, "holds text, as '<body>'; give a table of numbers"),
+    "a column of text and semicolons": ("a;b\nx;1\n", {}, "give separator=';'"),
+    "runs of spaces": ("1  2\n3  4\n", {}, "separator=' ', and write one space between cells"),
+    "a short row": (
+        "a,b\n1,2\n3\n",
+        {},
+        r"1 cell in row 2 \(line 3 of the file\) and 2 cells in row 1",
+    ),
+    "a long row, some columns": ("a,b\n1,2\n3,4,5\n", {"columns": ["a"]}, "3 cells in row 2"),
+    "names alone": ("a,b\n", {}, "no numbers, only names"),
+    "a name too few": (
+        "a,b\nx,1,2\ny,3,4\n",
+        {},
+        "2 cells in the line of names and 3 cells in row 1",
+    ),
+    "thousands": (
+        'a,b\n"1,234.5",2\n3,4\n',
+        {},
+        "'1,234.5' in row 1 .*nothing between thousands.*pandas.read_csv",
+    ),
+    "decimal commas": (
+        "a;b\n1,5;2\n3;4\n",
+        {"separator": ";"},
+        "'1,5' in row 1 .*decimal point.*pandas.read_csv",
+    ),
+    "semicolons, decimal commas": (
+        "d;a\n1.1.24;1,5\n2.1.24;3,0\n",
+        {},
+        "separated by ';', not by ','; .* '3,0'",
+    ),
+    "semicolons": ("a;b\n1;2\n", {}, "separated by ';', not by ','; give separator=';'"),
+    "a bar": ("a|b\n1|2\n", {}, r"give separator='\|'"),
+    "spaces": ("1.0e+00 2.0\n3 4\n", {}, "give separator=' '"),
+    "commas, not semicolons": ("1,2\n3,4\n", {"separator": ";"}, "separated by ','"),
+    "a name twice": (
+        "a,b,a\n1,2,3\n4,4,4\n6,1,5\n",
+        {},
+        r"name 'a' for columns 0 and 2 .*columns=range\(3\)",
+    ),
+    "a name twice, chosen": (
+        "a,b,a\n1,2,3\n",
+        {"columns": ["a"]},
+        "columns has 'a', the name of columns 0 and 2 .*give a number",
+    ),
+    "half a line of names": (
+        "day,2019,2020\n2024-01-01,1,2\n",
+        {"index": 0},
+        "'day' above numbers or dates in row 1",
+    ),
+    "no such name": (
+        "a,b\n1,2\n",
+        {"columns": ["a", "c"]},
+        "columns has 'c'; .* has the columns 'a', 'b'",
+    ),
+    "no names": (
+        "1,2\n3,4\n",
+        {"index": "a"},
+        "index has 'a'; the columns of .* have no names, give numbers from 0 to 1",
+    ),
+    "no such number": ("1,2\n3,4\n", {"columns": [2]}, "columns has 2; .* from 0 to 1"),
+    "a negative number": ("1,2\n3,4\n", {"index": -1}, "index has -1; .* from 0 to 1"),
+    "no number": ("1,2\n3,4\n", {"columns": [1.5]}, "columns has 1.5; give a name or a number"),
+    "a text for a list": (
+        "ab,b\n1,2\n",
+        {"columns": "ab"},
+        r"columns is 'ab'; give a list, as columns=\['ab'\]",
+    ),
+    "a number for a list": (
+        "1,2\n",
+        {"columns": 1},
+        r"columns is 1; give a list, as columns=\[1\]",
+    ),
+    "an arm twice": ("a,b\n1,2\n", {"columns": ["b", 1]}, "columns has column 'b' twice"),
+    "an arm and the index": (
+        "a,b\n1,2\n",
+        {"columns": ["b"], "index": "b"},
+        "column 'b' is in columns= and in index=",
+    ),
+    "no arms": ("a,b\n1,2\n", {"columns": []}, "no column left"),
+    "a long separator": ("1,2\n", {"separator": ", "}, "separator is ', '; give one character"),
+    "a digit as a separator": ("1,2\n", {"separator": "1"}, "separator is '1'; give one character"),
+    "a text for a switch": (
+        "1,2\n",
+        {"transpose": "yes"},
+        "transpose is 'yes'; give True or False",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_what_is_wrong_with_a_table_is_said(name, tmp_path):
+    content, options, message = TRAPS[name]
+    (tmp_path / "x.csv").write_text(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        sf.losses.from_file(tmp_path / "x.csv", **options)
+    assert "usecols" not in str(caught.value)
+
+
+def test_doubtful_tables_are_read_with_a_warning(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,c\n.5,1,2\n1,2,3\n")
+    with pytest.warns(UserWarning, match="3 arms and 2 rounds; if each row is an arm, .*=True"):
+        assert sf.losses.from_file(path).num_arms == 3
+    path.write_text("1,2\n1,3\n5,1\n")
+    with pytest.warns(UserWarning, match="3 arms and 2 rounds; if each column is an arm, .*=False"):
+        assert sf.losses.from_file(path, transpose=True).num_arms == 3
+    with pytest.warns(UserWarning, match="3 arms and 1 rounds"):
+        sf.losses.from_file(write(tmp_path / "x.npy", np.ones((1, 3))))
+    path.write_text("0,1,2\n.5,1,2\n.5,1,2\n")
+    with pytest.warns(UserWarning, match="row 1 counts the columns, 0, 1, 2, .*names"):
+        assert sf.losses.from_file(path).num_rounds == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (".npy", {"columns": [0]}, r"columns is \[0\]; \.npy files hold arrays: .*from_array"),
+        (".npz", {"index": "a"}, r"index is 'a'; \.npz files hold arrays"),
+        (".npy", {"separator": ";"}, r"separator is ';'; only \.csv and \.tsv files have one"),
+        (".parquet", {"separator": ";"}, r"separator is ';'; only \.csv and \.tsv files have one"),
+    ],
+)
+def test_options_that_a_kind_of_file_has_not(tmp_path, kind, options, message):
+    with pytest.raises(ValueError, match=message):
+        sf.losses.from_file(write(tmp_path / f"x{kind}", TABLE), **options)
+
+
+def test_columns_of_a_parquet_file(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "x.parquet"
+    frame = pandas.DataFrame(TABLE, columns=["a", "b", "c"])
+    frame.insert(0, "day", pandas.date_range("2024-01-01", periods=50))
+    frame.to_parquet(path)
+    losses = sf.losses.from_file(path, index="day")
+    np.testing.assert_array_equal(losses.table[0], TABLE)
+    losses = sf.losses.from_file(path, columns=["c", 1])
+    np.testing.assert_array_equal(losses.table[0], TABLE[:, [2, 0]])
+    with pytest.raises(ValueError, match=r"column 'day' holds dates, as '2024-01-01.*index='day'"):
+        sf.losses.from_file(path)
+    frame["day"] = range(50)
+    frame.to_parquet(path)
+    with pytest.raises(ValueError, match=r"column 'day' counts the rows.*index='day'"):
+        sf.losses.from_file(path)
+    frame["day"] = frame["day"].astype("Int64").where(frame.index != 7)
+    frame.to_parquet(path)
+    with pytest.raises(ValueError, match="nan in row 8, column 'day'"):
+        sf.losses.from_file(path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"x\.parquet is not a complete \.parquet file"):
+        sf.losses.from_file(path)
+
+
+def test_packed_files_that_are_damaged_or_too_large(tmp_path, monkeypatch):
+    path = tmp_path / "x.csv.gz"
+    whole = gzip.compress(b"1,2\n3,4\n" * 500)
+    for damaged in (whole[:30], b"1,2\n3,4\n", whole[:20] + b"\xff" * 8 + whole[28:]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"x\.csv\.gz is not a complete \.gz file"):
+            sf.losses.from_file(path)
+    monkeypatch.setattr(text_tables, "_MOST_UNPACKED", 1000)
+    monkeypatch.setattr(text_tables, "_MOST_PACKING", 2)
+    path.write_bytes(whole)
+    with pytest.raises(ValueError, match="unpacks to more than 1,000 characters; unpack it first"):
+        sf.losses.from_file(path)
+    monkeypatch.setattr(text_tables, "_LONGEST_LINE", 100)
+    path.write_bytes(gzip.compress(b"1" * 10_000))
+    with pytest.raises(ValueError, match="a line of 100 characters or more"):
+        sf.losses.from_file(path)

@@ -78,9 +78,13 @@ def test_as_loss_sequence_leaves_sequences_alone():
 def test_from_array_names_the_place_of_what_is_not_finite(bad):
     table = np.zeros((3, 5, 2))
     table[2, 3, 1] = bad
-    with pytest.raises(ValueError, match=rf"{bad} at sequence 2, round 4, arm 1"):
+    with pytest.raises(
+        ValueError, match=rf"{bad} at sequence 2, round 4, arm 1 \(rounds count from 1, seq"
+    ):
         sf.losses.from_array(table)
-    with pytest.raises(ValueError, match=rf"{bad} at sequence 0, round 4, arm 1"):
+    with pytest.raises(
+        ValueError, match=rf"{bad} at round 4, arm 1 \(rounds count from 1, arms from 0"
+    ):
         sf.losses.from_array(table[2])
 
 

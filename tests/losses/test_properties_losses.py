@@ -161,7 +161,7 @@ def test_arrays_are_sequences(table, bad):
     holed = table.copy()
     holed.flat[bad] = np.nan
     t, i = divmod(bad, NUM_ARMS)
-    with pytest.raises(ValueError, match=f"round {t + 1}, arm {i};"):
+    with pytest.raises(ValueError, match=f"round {t + 1}, arm {i} "):
         losses.from_array(holed)
 
 

@@ -17,7 +17,9 @@ FLOORS = (
     "potentials sampling estimation full_information losses compose strategies",
     "engine",
     "results",
+    "until",
     "simulate",
+    "step_by_step sweep",
     "theory worst_case",
     "study",
     "cli",
@@ -35,7 +37,9 @@ ALLOWED = {
     ("strategies", "compose"),
     ("worst_case", "theory"),
 }
-ROOT = {"__init__.py", "py.typed", "base.py", "checks.py", "compose.py", "simulate.py"}
+ROOT = {"__init__.py", "py.typed"} | {
+    f"{name}.py" for name in "base checks compose simulate step_by_step sweep until".split()
+}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -97,7 +97,7 @@ def drawn(text):
 
 
 def test_names_are_drawn_as_they_are(tmp_path):
-    results = {name: made(np.ones((1, 3, 4)), name=name) for name in NAMES if name}
+    results = {name: made(np.ones((1, 60, 4)), name=name) for name in NAMES if name}
     axes = sf.Results(results).plot()
     axes.figure.savefig(tmp_path / "x.png")
     assert [drawn(text) for text in axes.get_legend().get_texts()] == list(results)
@@ -116,7 +116,7 @@ def test_names_are_drawn_as_they_are(tmp_path):
 
 
 def test_bounds_of_a_strategy_with_a_formula_as_name(tmp_path):
-    result = sf.simulate({r"$\frac$": sf.strategies.scale_free()}, np.ones((8, 2)), num_seeds=4)
+    result = sf.simulate({r"$\frac$": sf.strategies.scale_free()}, np.ones((8, 2)), num_seeds=64)
     axes = result.plot(bounds=True)
     axes.figure.savefig(tmp_path / "x.png")
     shown = [drawn(text) for text in axes.get_legend().get_texts()]
@@ -220,22 +220,34 @@ REFUSED = {
     "nothing": (b"", "is empty"),
     "a byte-order mark alone": ("\ufeff".encode(), "is empty"),
     "empty lines alone": (b"\n\n\n", "is empty"),
-    "spaces alone": (b"   \n", "has no numbers"),
+    "spaces alone": (b"   \n", "is empty"),
     "names alone": (b"a,b\n", "has no numbers"),
     "names alone, no end": (b"a,b", "has no numbers"),
-    "semicolons": (b"1;2\n3;4\n", "'3;4'.* commas between"),
-    "semicolons and decimal commas": (b"1,5;2,5\n", "has '5;2' in row 1"),
-    "one line with semicolons": (b"1;2\n", "has no numbers"),
-    "tabs": (b"1\t2\n3\t4\n", "commas between"),
-    "thousands": (b'"1,000","2,000"\n"3,000","4,000"\n', "'3,000'"),
-    "thousands without quotes": (b"1,000,2,000\n3,000,4\n", "columns"),
-    "a comma too many": (b"1,2,\n3,4,\n", "has '' in row 1"),
-    "a missing number": (b"1,2\n3,\n", "string ''"),
-    "not a number": (b"1,2\n3,nan\n", "row 2, arm 1"),
-    "too large": (b"1,2\n3,1e400\n", "row 2, arm 1"),
-    "an open quote": (b'1,2\n"3,4\n', "columns"),
-    "UTF-16": ("1,2\n3,4\n".encode("utf-16"), "commas between"),
-    "zero bytes": (b"1,2\n3,\0\n", "commas between"),
+    "semicolons": (b"1;2\n3;4\n", "separated by ';', not by ','; give separator=';'"),
+    "semicolons and decimal commas": (
+        b"1,5;2,5\n",
+        "separated by ';'.* it also has '1,5'; .* decimal point",
+    ),
+    "one line with semicolons": (b"1;2\n", "give separator=';'"),
+    "tabs": (b"1\t2\n3\t4\n", r"give separator='\\t'"),
+    "thousands": (
+        b'"1,000","2,000"\n"3,000","4,000"\n',
+        "'3,000' in row 1 .line 2 .*nothing between thousands",
+    ),
+    "thousands without quotes": (
+        b"1,000,2,000\n3,000,4\n",
+        "3 cells in row 2 .* and 4 cells in row 1.* no ',' inside",
+    ),
+    "a comma too many": (
+        b"1,2,\n3,4,\n",
+        r"column 2 \(the first is 0\) begins with empty cells; give index=2 to leave it out",
+    ),
+    "a missing number": (b"1,2\n3,\n", "an empty cell in row 2 .* column 1 "),
+    "not a number": (b"1,2\n3,nan\n", "'nan' in row 2 .* column 1 "),
+    "too large": (b"1,2\n3,1e400\n", "'1e400' in row 2 .* column 1 "),
+    "an open quote": (b'1,2\n"3,4\n', "1 cell in row 2"),
+    "UTF-16": ("1,2\n3,4\n".encode("utf-16"), "UTF-16; write it in UTF-8"),
+    "zero bytes": (b"1,2\n3,\0\n", r"'\\x00' in row 2"),
     "an endless cell": (b'"' + b"1" * 200_000, "larger than field limit"),
 }
 

@@ -51,12 +51,44 @@ def test_results_come_back_from_their_file(tmp_path_factory, regret, cut, level)
     low, high = again.interval(level)
     assert (low <= again.mean() + 1e-12).all()
     assert (again.mean() <= high + 1e-12).all()
-    lower, middle, upper = again.quantiles([0.0, 0.5, 1.0])
+    lower, middle, upper = again.quantiles([0.0, 0.5, 1.0], over="sequence")
     np.testing.assert_array_equal((lower, upper), (regret.min(axis=1), regret.max(axis=1)))
     assert ((lower <= middle) & (middle <= upper)).all()
     path.write_bytes(path.read_bytes()[:-cut])
     with pytest.raises(ValueError, match=r"mine\.npz is not a results file, or is damaged"):
         sf.load(path)
+
+
+@property_of(sf.concat, regret=regrets, cut=st.integers(1, 4))
+def test_parts_that_are_joined_are_the_whole(regret, cut):
+    """Cut between seeds and between sequences, and joined in either order."""
+    for axis, name, place in ((0, "first_sequence", 1), (1, "first_seed", cut)):
+        first, rest = np.split(regret, [place], axis=axis)
+        parts = [made(first, **{name: 0}), made(rest, **{name: place})]
+        for order in (parts, parts[::-1]):
+            np.testing.assert_array_equal(sf.concat(order).regret, regret)
+
+
+@property_of(sf.until.precise, sf.until.decided, regret=regrets, width=st.floats(0.1, 100))
+def test_rules_to_stop_look_at_the_intervals(regret, width):
+    results = sf.Results({"a": made(regret), "b": made(2 * regret + 1)})
+    spans = [np.ptp([side[:, -1] for side in x.interval()], axis=0) for x in results.values()]
+    rule = sf.until.precise(width=width)
+    assert rule.is_enough(results) == bool(np.max(spans) <= width)
+    _, low, high = results.difference("a", "b")
+    excludes_zero = low[0, -1] > 0 or high[0, -1] < 0
+    assert sf.until.decided("a", "b").is_enough(results) == excludes_zero
+
+
+@property_of(sf.sweep, sf.step_by_step, examples=2, seed=seeds)
+def test_sweeps_and_single_steps_play_the_games_of_simulate(seed):
+    table = np.random.default_rng(seed).random((6, 2)).round(2)
+    how = {"num_seeds": 2, "seed": seed, "progress": False}
+    grid = sf.sweep(sf.strategies.scale_free, table, beta=[0.5, 2.0], **how)
+    alone = sf.simulate(sf.strategies.scale_free(beta=2.0), table, **how)
+    np.testing.assert_array_equal(grid.at(beta=2.0).regret, alone.regret)
+    steps = list(sf.step_by_step(sf.strategies.scale_free(beta=2.0), table, seed=seed))
+    np.testing.assert_allclose([step.regret for step in steps], alone.regret[0, 0], atol=1e-5)
 
 
 @property_of(plotting.regret, plotting.grid, examples=5, regret=regrets, unit=powers_of_two)
@@ -74,6 +106,35 @@ def test_pictures_show_the_means(regret, unit):
     assert titles == ["some, losses times 1", "some, losses times 100"]
     one, other = (panel.get_lines()[0].get_ydata() for panel in figure.axes)
     np.testing.assert_allclose(one, 100 * other, rtol=1e-9, atol=1e-9)
+
+
+@property_of(
+    plotting.tails,
+    plotting.difference,
+    plotting.paper,
+    examples=5,
+    regret=regrets,
+    unit=powers_of_two,
+)
+def test_pictures_of_tails_and_differences(regret, unit):
+    """Tails fall from the share of games above, and swapping two strategies turns the sign."""
+    results = {"first": made(np.abs(regret) + 1), "second": made(-regret)}
+    with plotting.paper(column=1):
+        axes = plotting.tails(results, unit=unit)
+        assert axes.figure.get_figwidth() == 3.25
+    for line in axes.get_lines():
+        share = line.get_ydata()[np.isfinite(line.get_ydata())]
+        assert (np.diff(share) <= 0).all()
+        assert ((share > 0) & (share <= 1)).all()
+    plt.close(axes.figure)
+    drawn = [
+        plotting.difference(results, *names, unit=unit)
+        for names in (("first", "second"), ("second", "first"))
+    ]
+    one, other = (axes.get_lines()[1].get_ydata() for axes in drawn)
+    np.testing.assert_array_equal(one, -other)
+    for axes in drawn:
+        plt.close(axes.figure)
 
 
 @property_of(plotting.losses, examples=5, table=tables)

@@ -62,6 +62,14 @@ def test_save_and_load_one(tmp_path):
     assert len(loaded.records) == 0
 
 
+@pytest.mark.parametrize("name", ["run.csv", "run.npy", "run.pkl", "run.parquet"])
+def test_a_foreign_ending_is_refused(pair, tmp_path, name):
+    for results in (pair, pair["first"]):
+        with pytest.raises(ValueError, match=r"ends in \.npz, or write .*to_pandas\(\)\.to_csv"):
+            results.save(tmp_path / name)
+    assert os.listdir(tmp_path) == []
+
+
 def test_simulated_results_survive_a_file(tmp_path):
     bandits = {"exp3": sf.strategies.exp3(), "exp3_ix": sf.strategies.exp3_ix()}
     results = sf.simulate(

@@ -25,14 +25,14 @@ def test_moments_and_intervals(both, kind):
     result, summary = both
     samples = result.samples(kind)
     games = samples.reshape(-1, 3)
-    np.testing.assert_allclose(summary.mean(kind), games.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(summary.std(kind), games.std(axis=0, ddof=1), rtol=1e-10)
+    np.testing.assert_allclose(summary.mean(kind), games.mean(axis=0)[None], rtol=1e-12)
+    np.testing.assert_allclose(summary.std(kind), games.std(axis=0, ddof=1)[None], rtol=1e-10)
+    np.testing.assert_allclose(summary.interval(0.9, kind), result.interval(0.9, kind=kind))
     # The seeds of one sequence, or the means of several.
     units = samples[0] if len(samples) == 1 else samples.mean(axis=1)
-    wanted = stats.t.interval(
-        0.9, len(units) - 1, units.mean(axis=0), stats.sem(units, axis=0, ddof=1)
-    )
-    np.testing.assert_allclose(summary.interval(0.9, kind), wanted, rtol=1e-10)
+    place = ["realised", "expected"].index(kind)
+    np.testing.assert_allclose(summary.units.skewness[place], stats.skew(units), rtol=1e-8)
+    np.testing.assert_array_equal(summary.is_doubtful(kind), result.is_doubtful(kind))
 
 
 @pytest.mark.parametrize("kind", ["expected", "realised"])
@@ -42,7 +42,8 @@ def test_quantiles(both, kind):
     games = np.sort(result.samples(kind).reshape(-1, 3), axis=0)
     levels = np.array([0.0, 0.001, 0.1, 0.5, 0.9, 0.999, 1.0])
     found = summary.quantiles(levels, kind)
-    assert found.shape == (7, 3)
+    assert found.shape == (7, 1, 3)
+    found = found[:, 0]
     ranks = levels * (len(games) - 1)
     low, high = games[np.floor(ranks).astype(int)], games[np.ceil(ranks).astype(int)]
     slack = np.maximum(np.abs(low), np.abs(high)) / 64 + 1e-12
@@ -70,6 +71,7 @@ def test_batches_in_any_order_and_of_any_size_give_the_same_bits():
             assert one[field].number == other[field].number
             np.testing.assert_array_equal(one[field].mean, other[field].mean)
             np.testing.assert_array_equal(one[field].squares, other[field].squares)
+            np.testing.assert_array_equal(one[field].cubes, other[field].cubes)
         np.testing.assert_array_equal(one["counts"], other["counts"])
     whole = regret[: 285 * 7].reshape(285, 7, 2, 4).mean(axis=1)
     assert one["units"].number == 285  # the last sequence is not whole
@@ -85,7 +87,19 @@ def test_several_strategies_and_what_they_say():
         "Summary(a on bernoulli: 3 arms, 48 rounds, 20 x 1 games"
     )
     single = sf.simulate(UNIFORM, LOSSES, **(how | {"num_sequences": 1}))
-    assert np.isnan(single.interval()).all()
+    with pytest.warns(RuntimeWarning, match="a single game on a sequence has no interval"):
+        assert np.isnan(single.interval()).all()
+    assert "in a single game given this sequence" in repr(single)
+
+
+def test_heavy_tails_are_doubtful():
+    """As `Result.is_doubtful` finds them, from the bins of a histogram."""
+    heavy = sf.losses.pareto(num_arms=3, index=1.2)
+    how = GAMES | {"num_seeds": 1000}
+    result, summary = (sf.simulate(UNIFORM, heavy, **how, keep=k) for k in ("games", "moments"))
+    assert summary.is_doubtful()[0, -1]
+    assert result.is_doubtful()[0, -1]
+    assert "doubtful" in repr(summary)
 
 
 def test_what_it_refuses():
@@ -101,5 +115,7 @@ def test_what_it_refuses():
         summary.mean("median")
     with pytest.raises(ValueError, match="level is 2"):
         summary.interval(2)
+    with pytest.raises(ValueError, match="keeps only what over='family' needs"):
+        summary.mean(over="sequence")
     with pytest.raises(ValueError, match="quantile levels lie between 0 and 1"):
         summary.quantiles([1.5])

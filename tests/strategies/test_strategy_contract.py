@@ -117,6 +117,7 @@ PARAMETERS = {
     "scale": (2.0, 3.0),
     "num_rounds": (100, 200),
     "rate": (0.01, 0.02),
+    "learning_rate": (0.1, 0.2),
     "beta": (2.0, 3.0),
     "alpha": (2.0, 3.0),
     "power": (0.3, 0.4),

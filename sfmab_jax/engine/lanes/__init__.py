@@ -19,6 +19,13 @@ always mapped exactly.
 from sfmab_jax.engine.lanes.compile_cpu import compile_loop
 from sfmab_jax.engine.lanes.reductions import keep_shared
 from sfmab_jax.engine.lanes.transform import OverGames, over_lanes
-from sfmab_jax.engine.lanes.two_parts import in_two_parts
+from sfmab_jax.engine.lanes.two_parts import depends_on_first, in_two_parts
 
-__all__ = ["OverGames", "compile_loop", "in_two_parts", "keep_shared", "over_lanes"]
+__all__ = [
+    "OverGames",
+    "compile_loop",
+    "depends_on_first",
+    "in_two_parts",
+    "keep_shared",
+    "over_lanes",
+]

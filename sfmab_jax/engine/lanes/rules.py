@@ -43,14 +43,16 @@ _REDUCTION_PARAMETERS = {"axes", "index_dtype", "out_sharding"}
 _MAPPED = frozenset(
     """
     acos acosh checkpoint clz complex conj copy_p cumlogsumexp cummax cummin cumprod cumsum
-    debug_callback debug_print dot_general dynamic_update_slice empty empty2 eq_to expand_dims
+    debug_callback dot_general dynamic_update_slice empty empty2 eq_to expand_dims
     gather imag io_callback iota le_to lt_to pure_callback random_bits random_fold_in random_seed
     random_split random_unwrap random_wrap real reduce reduce_precision reduce_xor remat2 rev
     scatter scatter-add scatter-max scatter-min scatter-mul scatter_add sort split stack
     threefry2x32 tile top_k
     """.split()
 )
-KNOWN = ELEMENTWISE | REDUCTIONS | _MAPPED | frozenset(_MOVES)
+# Prints the first lane: where one game is asked for, all lanes play it.
+_PRINT = "debug_print"
+KNOWN = ELEMENTWISE | REDUCTIONS | _MAPPED | frozenset(_MOVES) | {_PRINT}
 
 
 def apply_operation(eqn, operands, flags, width: int) -> list[Laned]:
@@ -72,6 +74,8 @@ def _with_lanes(eqn, operands, flags, width: int) -> Any:
     name, params = eqn.primitive.name, eqn.params
     # A callback may return nothing.
     shape: tuple[int, ...] = eqn.outvars[0].aval.shape if eqn.outvars else ()
+    if name == _PRINT:
+        return bind_of(eqn)(*(x[..., 0] if f else x for x, f in zip(operands, flags)))
     if _knows_parameters(name, params):
         if name in ELEMENTWISE and _keeps_shape(eqn, shape):
             laned = [spread(x, f, shape, width) for x, f in zip(operands, flags)]

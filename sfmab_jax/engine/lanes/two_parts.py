@@ -1,4 +1,4 @@
-"""Split a function of one game into what depends on one argument alone, and the rest."""
+"""What of a function depends on one argument: all that does so alone, apart from the rest."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -8,7 +8,7 @@ import jax
 from sfmab_jax.engine.lanes.jaxpr import Literal, Operation, bind_of, tape_of
 from sfmab_jax.numerics.hints import keep
 
-__all__ = ["in_two_parts"]
+__all__ = ["depends_on_first", "in_two_parts"]
 
 
 def in_two_parts(
@@ -55,6 +55,22 @@ def in_two_parts(
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     return run_early, run_late
+
+
+def depends_on_first(function: Callable[..., Any], first: Any, *others: Any) -> bool:
+    """Whether a result of ``function(first, *others)`` depends on ``first``, as far as is traced.
+
+    Args:
+      function: of arrays, or trees of them.
+      first: an array, or its shape and dtype.
+      *others: trees of arrays, or their shapes and dtypes.
+    """
+    tape, _, _ = tape_of(function, first, *others)
+    depends = {tape.inputs[0]}
+    for operation in tape.operations:
+        if depends.intersection(x for x in operation.operands if isinstance(x, int)):
+            depends.update(operation.results)
+    return bool(depends.intersection(x for x in tape.outputs if isinstance(x, int)))
 
 
 def _run(operations: Iterable[Operation], values: dict[int, Any]) -> dict[int, Any]:

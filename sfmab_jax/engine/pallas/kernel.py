@@ -202,7 +202,7 @@ def _tape(bandit, record, carried: KernelState, num_arms: int):
     """Return the operations of a round of one game, their parameters, and the results' shapes."""
 
     def one_round(carried: KernelState, key: Array, losses: Array, round_: Array):
-        state, loss, advantage, _ = play_round_of_game(
+        state, _, loss, advantage, _ = play_round_of_game(
             bandit, None, round_, carried.bandit, key, losses, (), _draw_padded
         )
         realised, advantage = add(carried.realised, loss), add(carried.advantage, advantage)
