@@ -269,7 +269,7 @@ def _play_batches(
     bookmarks: Bookmarks | None,
     measures: Callable[[int], Literal["nothing", "begun", "all"]],
     take: Callable[..., Any] = lambda number, batch, played: played,
-) -> tuple[list[Any], float]:
+) -> tuple[list[Any], list[float]]:
     """Play what has been checked, batch by batch, strategy after strategy.
 
     Args:
@@ -278,10 +278,17 @@ def _play_batches(
         kept of it; called as soon as it is played, from several threads.
 
     Returns:
-      What was kept, in order, and the seconds it took.
+      What was kept, in order, and the seconds that each strategy took, without compiling, added
+      up over the threads.
     """
     recorder = None if record is None else with_static_functions(known_function(record))
     bar = Progress(run.num_games * run.num_rounds * len(bandits), progress)
+    seconds, lock = [0.0] * len(bandits), threading.Lock()
+
+    def advance(number: int, rounds: int, taken: float) -> None:
+        bar.advance(rounds)
+        with lock:
+            seconds[number] += taken
 
     def jobs() -> Iterator[Callable[[threading.Event], Any]]:
         for number, (name, bandit) in enumerate(bandits.items()):
@@ -292,7 +299,7 @@ def _play_batches(
                 recorder,
                 observers[name],
                 measures=measures(number),
-                advance=bar.advance,
+                advance=partial(advance, number),
                 bookmarks=bookmarks,
                 bookmark_prefix=f"games_{number}",
             )
@@ -318,7 +325,7 @@ def _play_batches(
             f"with seed={run.seed} plays the same games again; fewer rounds or seeds, or some "
             "seeds at a time with first_seed=, take less time"
         ) from None
-    return kept, bar.seconds
+    return kept, seconds
 
 
 def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -> Results:
@@ -348,7 +355,7 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
             regret=_regret(best, [batch.realised for batch in own], shape),
             expected_regret=_regret(best, [batch.expected for batch in own], shape),
             norms=norms,
-            **_description(run, seconds),
+            **_description(run, seconds[number]),
             records=jax.tree.map(
                 lambda *leaves: np.concatenate(leaves).reshape(*shape[:2], *leaves[0].shape[1:]),
                 *[batch.records for batch in own],
@@ -397,7 +404,7 @@ def _summarize(
             num_sequences=run.num_sequences,
             num_seeds=run.num_seeds,
             num_arms=run.losses.num_arms,
-            **_description(run, seconds),
+            **_description(run, seconds[number]),
             **summarizers[number].collected(),
         )
         own = kept[number * run.num_batches : (number + 1) * run.num_batches]

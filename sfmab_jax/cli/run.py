@@ -3,9 +3,10 @@
 import csv
 import io
 import itertools
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich import box
@@ -38,6 +39,10 @@ Examples:
 
 `sfmab run --strategies scale_free,ahb,tsallis_inf --losses bernoulli,switching --scales 1`
 
+`sfmab run --sequences 1` plays all games on one sequence of each family, which results are given.
+
+`sfmab run --sequences 64 --seeds 16` plays 16 games on each of 64 sequences.
+
 `sfmab run --arms 50 --scales 1e-6,1,1e6 --dtype float64 --output wide.png`
 """
 
@@ -45,7 +50,15 @@ Examples:
 def run(
     arms: Annotated[int, count_option("Number of arms n.")] = 10,
     rounds: Annotated[int, count_option("Number of rounds T.")] = 10_000,
-    seeds: Annotated[int, count_option("Independent games of each strategy.")] = 512,
+    seeds: Annotated[
+        int, count_option("Games of each strategy; with --sequences, on each of them.")
+    ] = 512,
+    sequences: Annotated[
+        int | None,
+        count_option(
+            "Loss sequences of each family; by default every game has its own if they are random."
+        ),
+    ] = None,
     seed: Annotated[int, count_option("Seed of the losses and the games.")] = 0,
     losses: Annotated[
         str, typer.Option(help="Loss families, separated by commas; see `sfmab list losses`.")
@@ -73,6 +86,8 @@ def run(
 ) -> None:
     """Play strategies on loss sequences; report their regret with intervals and bounds.
 
+    Intervals are over the family of the losses, or given the sequence if there is but one.
+
     Several processes share the games through a folder beside the output.
     """
     import sfmab_jax as sf
@@ -88,34 +103,33 @@ def run(
     _check_losses(families, factors, arms, rounds, dtype)
     console = Console()
     cells: dict[tuple[str, str], Any] = {}
-    table = _make_table(arms, rounds, seeds, dtype)
     rows = []
     settings: dict[str, Any] = {
         "arms": arms,
         "rounds": rounds,
         "seeds": seeds,
+        "sequences": sequences,
         "seed": seed,
         "dtype": dtype,
     }
     if process.total == 1:
-        sequences = _play_alone(bandits, families, factors, **settings)
+        played = _play_alone(bandits, families, factors, **settings)
     else:
         from sfmab_jax.study.shared_run import play_shared
 
         folder = output.with_name(f"{output.stem}_blocks")
-        sequences = play_shared(process, folder, bandits, families, factors, say, settings)
-    for family, scale, results, speed in sequences:
+        played = play_shared(process, folder, bandits, families, factors, say, settings)
+    for family, scale, results in played:
         cells[family, f"{scale:g}"] = results
         for name, (_, option) in bandits.items():
             bound = None
             if option is not None:
                 bounds = sf.bounds.scale_free(results[name].norms, option)
                 bound = bounds.corrected[:, -1].mean()
-            rows.append(_make_row(family, scale, name, results[name], bound, speed))
-            table.add_row(*_format_row(rows[-1]))
+            rows.append(_make_row(family, scale, name, results[name], bound))
     if process.number > 0:
         return
-    console.print(table)
+    console.print(_make_table(arms, rounds, dtype, rows))
     _write_csv(output.with_suffix(".csv"), rows)
     save_picture(sf.plotting.grid(cells), output)
     console.print(f"Wrote {output} and {output.with_suffix('.csv')}")
@@ -134,9 +148,18 @@ def _check_losses(families, factors, arms: int, rounds: int, dtype: str) -> None
 
 
 def _play_alone(
-    bandits, families, scales, *, arms: int, rounds: int, seeds: int, seed: int, dtype: str
-) -> Iterator[tuple[str, float, Any, float | None]]:
-    """Yield (family, scale, results, rounds per second) of each loss sequence."""
+    bandits,
+    families,
+    scales,
+    *,
+    arms: int,
+    rounds: int,
+    seeds: int,
+    sequences: int | None,
+    seed: int,
+    dtype: str,
+) -> Iterator[tuple[str, float, Any]]:
+    """Yield (family, scale, results) of each family at each scale."""
     import sfmab_jax as sf
     from sfmab_jax.checks import horizon_argument
 
@@ -146,27 +169,61 @@ def _play_alone(
             make(num_arms=arms, scale=scale, **horizon_argument(make, rounds)),
             num_rounds=rounds,
             num_seeds=seeds,
+            num_sequences=sequences,
             seed=seed,
             dtype=dtype,
         )
-        speed = len(bandits) * rounds * seeds / next(iter(results.values())).seconds
         say(f"{family} at scale {scale:g}: done")
-        yield family, scale, results, speed
+        yield family, scale, results
 
 
-COLUMNS = ("losses", "scale", "strategy", "regret", "low", "high", "bound", "rounds_per_second")
+class Row(NamedTuple):
+    """A strategy on a family at a scale, as in the CSV file."""
+
+    losses: str
+    scale: float
+    strategy: str
+    sequences: int
+    games: int  # on all sequences together
+    regret: float
+    low: float
+    high: float
+    doubtful: bool  # the interval may cover less than it says, see `Result.is_doubtful`
+    bound: float | None
+    rounds_per_second: float | None  # of a thread, without compiling; None if it is not known
 
 
-def _make_row(family, scale, name, result, bound, speed) -> tuple:
-    low, high = (side[0, -1] for side in result.interval(0.95))
-    return (family, scale, name, result.mean()[0, -1], low, high, bound, speed)
+def _make_row(family, scale, name, result, bound) -> Row:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
+        low, high = (side[0, -1] for side in result.interval(0.95))
+    sequences, seeds, _ = result.regret.shape
+    num_rounds = sequences * seeds * result.rounds[-1]
+    return Row(
+        losses=family,
+        scale=scale,
+        strategy=name,
+        sequences=sequences,
+        games=sequences * seeds,
+        regret=result.mean()[0, -1],
+        low=low,
+        high=high,
+        doubtful=bool(low < high and result.is_doubtful()[0, -1]),
+        bound=bound,
+        rounds_per_second=num_rounds / result.seconds if result.seconds > 0 else None,
+    )
 
 
-def _make_table(arms, rounds, seeds, dtype) -> Table:
+def _make_table(arms: int, rounds: int, dtype: str, rows: list[Row]) -> Table:
+    captions = [
+        f"mean with 95% interval, {_over_what(rows)}",
+        "bound: Theorem 1, its proof corrected; rounds/s: of one thread, without compiling",
+    ]
+    if any(row.doubtful for row in rows):
+        captions.append("†: doubtful, the interval may cover less; few games or heavy tails")
     table = Table(
-        title=f"Regret after {rounds:,} rounds, {arms} arms, {seeds:,} seeds ({dtype})",
-        caption="mean with 95% interval; bound: Theorem 1, its proof corrected; rounds/s: with "
-        "compiling",
+        title=f"Regret after {rounds:,} rounds, {arms} arms ({dtype})",
+        caption="\n".join(captions),
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1, 0, 0),
@@ -175,26 +232,49 @@ def _make_table(arms, rounds, seeds, dtype) -> Table:
         table.add_column(heading, no_wrap=True)
     for heading in ("mean regret", "bound", "rounds/s"):
         table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*_format_row(row))
     return table
 
 
-def _format_row(row: tuple) -> tuple[str, ...]:
-    family, scale, name, regret, low, high, bound, speed = row
+def _over_what(rows: list[Row]) -> str:
+    """Return over what the means are, by family where families differ."""
+    families: dict[int, list[str]] = {}
+    for row in rows:
+        families.setdefault(row.sequences, []).append(row.losses)
+    words = []
+    for number, names in families.items():
+        over = "given this sequence" if number == 1 else f"over {number:,} sequences"
+        words.append(f"{', '.join(dict.fromkeys(names))} {over}" if len(families) > 1 else over)
+    return "; ".join(words)
+
+
+def _format_row(row: Row) -> tuple[str, ...]:
+    speed = row.rounds_per_second
     return (
-        family,
-        f"{scale:g}",
-        name,
-        f"{regret:.4g} ± {(high - low) / 2:.2g}",
-        "" if bound is None else f"{bound:.3g}",
+        row.losses,
+        f"{row.scale:g}",
+        row.strategy,
+        _format_regret(row),
+        "" if row.bound is None else f"{row.bound:.3g}",
         "" if speed is None else f"{speed / 1e6:.1f} M" if speed >= 1e6 else f"{speed:,.0f}",
     )
 
 
-def _write_csv(path: Path, rows: list[tuple]) -> None:
+def _format_regret(row: Row) -> str:
+    if row.low == row.high:
+        return f"{row.regret:.4g} in every game"
+    if row.games == 1:
+        return f"{row.regret:.4g} in one game"
+    half = float(f"{(row.high - row.low) / 2:.2g}")
+    return f"{row.regret:.4g} ± {half:.4g}{'†' * row.doubtful}"
+
+
+def _write_csv(path: Path, rows: list[Row]) -> None:
     from sfmab_jax.results.files import write_atomically
 
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(COLUMNS)
+    writer.writerow(Row._fields)
     writer.writerows(rows)
     write_atomically(path, lambda file: file.write(text.getvalue().encode()))

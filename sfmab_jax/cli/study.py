@@ -57,7 +57,7 @@ def check(file: File, quick: Quick = False) -> None:
     from sfmab_jax.study.cells import plan_cells
     from sfmab_jax.study.config import read_study
     from sfmab_jax.study.cost import cost_of, this_machine
-    from sfmab_jax.study.display import format_duration, format_size
+    from sfmab_jax.study.display import describe_games, format_duration, format_size
 
     study = read_study(file, quick)
     cells = plan_cells(study)
@@ -69,9 +69,7 @@ def check(file: File, quick: Quick = False) -> None:
         rows.append((cell.strategy, cell.losses, *numbers, f"{rounds:,}", cell.identity))
     print(f"{study.title}\n\n{_align(rows)}\n")
     cost = cost_of(cells, study.seeds, this_machine())
-    print(
-        f"{len(cells)} cells, {study.seeds:,} seeds, {study.sequences:,} sequences, {study.dtype}"
-    )
+    print(f"{len(cells)} cells, {describe_games(study.seeds, study.sequences)}, {study.dtype}")
     time = format_duration(cost.seconds)
     memory = format_size(cost.device_memory + cost.host_memory)
     print(f"{cost.num_rounds:,} rounds of games, about {time} on this machine")

@@ -37,6 +37,7 @@ class Row(NamedTuple):
     l_1_error: Any
     l_2: Any
     l_inf: Any
+    smallest: Any
     best_arm: Any  # a float, exact: there are at most 2^24 arms
 
 
@@ -47,13 +48,14 @@ class _Sums(NamedTuple):
     l_1: Sum
     l_2: Sum  # in units of the square of `unit_of_squares`
     l_inf: Array
+    smallest: Array  # min_t min_i l_t(i)
 
 
 class Measure(NamedTuple):
     """Running measures of some sequences; all leaves [..., sequences]."""
 
     sums: _Sums
-    rows: Array  # at the checkpoints [C, 9]
+    rows: Array  # at the checkpoints [C, 10]
 
 
 def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dtype) -> Measure:
@@ -68,6 +70,7 @@ def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dt
             l_1=Sum(zeros(), zeros()),
             l_2=Sum(zeros(), zeros()),
             l_inf=zeros(),
+            smallest=np.full_like(zeros(), np.inf),
         ),
         rows=zeros(num_checkpoints, len(Row._fields)),
     )
@@ -121,10 +124,15 @@ def unit_of_squares(l_inf: Any, numpy: Any) -> Any:
       l_inf: the size of the largest loss so far, [...].
       numpy: the module of l_inf, `numpy` or `jax.numpy`.
     """
-    exponent = numpy.finfo(l_inf.dtype).maxexp * 5 // 16  # 40 in float32
-    large, small = (l_inf.dtype.type(2.0**power) for power in (exponent, -exponent))
+    small, large = _ends_of_unit_1(l_inf.dtype)
     one = numpy.ones_like(l_inf)
     return numpy.where(l_inf > large, large**2, numpy.where(l_inf < small, small**2, one))
+
+
+def _ends_of_unit_1(dtype: np.dtype) -> tuple[Any, Any]:
+    """Return the least and the largest l_inf at which `unit_of_squares` is 1."""
+    exponent = int(np.finfo(dtype).maxexp) * 5 // 16  # 40 in float32
+    return dtype.type(2.0**-exponent), dtype.type(2.0**exponent)
 
 
 def rescale_squares(squares: Sum, before: Array, after: Array) -> tuple[Sum, Array]:
@@ -144,6 +152,7 @@ def _add_round(sums: _Sums, loss: Array) -> _Sums:
     """Add a round of one sequence, ``loss`` [n]."""
     size = jnp.abs(loss)
     l_inf = jnp.maximum(sums.l_inf, jnp.max(size))
+    smallest = jnp.minimum(sums.smallest, jnp.min(loss))
     l_1, squares = arm_sum(size), arm_sum(size * size)
 
     def in_new_unit() -> tuple[Array, Sum]:
@@ -151,20 +160,21 @@ def _add_round(sums: _Sums, loss: Array) -> _Sums:
         scaled = jnp.abs(loss) * per_unit  # again, lest it be stored for this branch
         return arm_sum(scaled * scaled), l_2
 
-    # All but always the unit of the squares is 1.
-    is_one = (unit_of_squares(sums.l_inf, jnp) == 1) & (unit_of_squares(l_inf, jnp) == 1)
+    # All but always the unit of the squares is 1, before and now; and l_inf never falls.
+    small, large = _ends_of_unit_1(l_inf.dtype)
+    is_one = ~((sums.l_inf < small) | (l_inf > large))
     squares, l_2 = lax.cond(is_one, lambda: (squares, sums.l_2), in_new_unit)
     totals = Sum(*keep(*add(sums.totals, loss)))  # both words in one pass over the arms
-    return _Sums(totals, add(sums.l_1, l_1), add(l_2, squares), l_inf)
+    return _Sums(totals, add(sums.l_1, l_1), add(l_2, squares), l_inf, smallest)
 
 
 def _row(sums: _Sums) -> Array:
-    """Return what is kept of one sequence at a checkpoint, [9]."""
-    totals, l_1, l_2, l_inf = sums
+    """Return what is kept of one sequence at a checkpoint, [10]."""
+    totals, l_1, l_2, l_inf, smallest = sums
     lowest = jnp.min(totals.value)
     excess = jnp.min((totals.value - lowest) + totals.error)
     mean_excess = arm_sum((totals.value - lowest) + totals.error) / len(totals.value)
     s_inf = jnp.max(jnp.abs(totals.value))
     best_arm = least_total(totals).astype(lowest.dtype)
-    sizes = (s_inf, l_1.value, l_1.error, l_2.value, l_inf)
+    sizes = (s_inf, l_1.value, l_1.error, l_2.value, l_inf, smallest)
     return jnp.stack(Row(lowest, excess, mean_excess, *sizes, best_arm))

@@ -24,7 +24,6 @@ class Progress:
     def __init__(self, total: int, show: bool | Callable[[int], None] | None):
         self.total = total
         self.done = 0
-        self.seconds = 0.0
         self._lock = threading.Lock()
         self._tell = show if callable(show) else None
         self._wanted = sys.stderr.isatty() if show is None else show is True
@@ -36,7 +35,6 @@ class Progress:
         return self
 
     def __exit__(self, *_) -> None:
-        self.seconds = time.perf_counter() - self._start
         if self._bar is not None:
             self.draw()
             self._bar.stop()

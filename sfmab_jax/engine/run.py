@@ -1,6 +1,7 @@
 """Play a batch of games on the devices: compile, stream the losses, play chunk after chunk."""
 
 import threading
+import time
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from typing import Any, Literal, NamedTuple
@@ -114,7 +115,7 @@ def play_batch(
     index: int,
     *,
     measures: Literal["nothing", "begun", "all"],
-    advance: Callable[[int], None],
+    advance: Callable[[int, float], None],
     stop: threading.Event,
     bookmarks: Bookmarks | None = None,
     bookmark_prefix: str = "games",
@@ -127,7 +128,9 @@ def play_batch(
       index: number of the batch.
       measures: the loss sequences to measure: none, those that begin in this batch, or that of
         every game.
-      advance: told rounds times games, after each call.
+      advance: told rounds times games after each call, and the seconds since the one before or,
+        for the first, since all programs were compiled (`jax.jit` compiles others than our own
+        later, in their first call).
       stop: set from another thread to stop at the next chunk.
       bookmarks: where the batch keeps its place, and from where it goes on.
       bookmark_prefix: how the names of this strategy's bookmarks begin.
@@ -154,11 +157,15 @@ def play_batch(
         num_games=games.num_games,
     )
     (states, measure), start = bookmark.resume((states, measure), stream)
+    told = time.perf_counter()
 
     def finish(call_index: int, rounds: int) -> None:
         """Wait for a call and report its rounds."""
+        nonlocal told
         jax.block_until_ready(states[call_index])
-        advance(rounds * int(np.count_nonzero(games.calls[call_index].places < games.num_games)))
+        before, told = told, time.perf_counter()
+        played = np.count_nonzero(games.calls[call_index].places < games.num_games)
+        advance(rounds * int(played), told - before)
 
     for chunk in run.chunks(start):
         if stop.is_set():
@@ -175,6 +182,8 @@ def play_batch(
         ]
         program = program_for(*arguments[0], window=run.window)
         rounds = chunk.last_round - chunk.first_round + 1
+        if chunk.first_round == start:
+            told = time.perf_counter()
         # Two calls are under way at a time: with all of them at once the last might end first, and
         # progress would stand still.
         for call_index, one_call in enumerate(arguments):

@@ -126,5 +126,9 @@ def _check_alike(one: Result, other: Result) -> None:
                 f"{one.name!r}: {name} is {mine!r} in one result and {theirs!r} in another; give "
                 "results of one run"
             )
+    if one.bandit is not other.bandit and one.identity != other.identity:
+        raise ValueError(
+            f"{one.name!r}: the results are of other strategies of this name; give those of one"
+        )
     if not np.array_equal(one.rounds, other.rounds):
         raise ValueError(f"{one.name!r}: the results have other checkpoints; give the same rounds")

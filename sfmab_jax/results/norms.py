@@ -26,6 +26,7 @@ class Norms(NamedTuple):
       s_inf: max_i |S_i|.
       best: min_i S_i, the total loss of the best fixed arm.
       mean: mean_i S_i, the total loss of uniform play.
+      smallest: min_t min_i l_t(i); NaN where it is not known, as in files of earlier versions.
       best_arm: argmin_i S_i, the lowest number of those that tie, int64; -1 where losses are not
         finite. None if it was not kept: in files of earlier versions and in studies.
     """
@@ -38,6 +39,7 @@ class Norms(NamedTuple):
     s_inf: np.ndarray
     best: np.ndarray
     mean: np.ndarray
+    smallest: np.ndarray = np.array(np.nan)
     best_arm: np.ndarray | None = None
 
 
@@ -66,6 +68,7 @@ def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> 
         s_inf=in_true_units(row.s_inf),
         best=in_true_units(row.lowest, row.excess),
         mean=in_true_units(row.lowest, row.mean_excess),
+        smallest=in_true_units(row.smallest),
         best_arm=np.where(np.isfinite(row.l_1), row.best_arm, -1).astype(np.int64),
     )
 

@@ -4,7 +4,7 @@ Lines differ without colour, too; labels say what a band is, and which means are
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -40,14 +40,15 @@ from sfmab_jax.results.statistics import Over
 
 __all__ = ["LINE_STYLES", "difference", "grid", "literal", "losses", "paper", "regret", "tails"]
 
-BoundsOf = Callable[[Result], Mapping[str, np.ndarray]]
+# The lines of a result by label, each [C], and why some or all are missing.
+BoundsOf = Callable[[Result], tuple[Mapping[str, np.ndarray], str]]
 # Thresholds at which a tail is drawn, and games that are compared with them at a time.
 _THRESHOLDS = 200
 _COMPARISONS = 2**23
 
 
-def _no_bounds(result: Result) -> Mapping[str, np.ndarray]:
-    return {}
+def _no_bounds(result: Result) -> tuple[Mapping[str, np.ndarray], str]:
+    return {}, "has no known bound"
 
 
 _bounds_of: BoundsOf = _no_bounds
@@ -57,7 +58,8 @@ def register_bounds(bounds_of: BoundsOf) -> None:
     """Set the function whose bounds `regret(bounds=True)` draws; `theory.guarantees` calls it.
 
     Args:
-      bounds_of: ``bounds_of(result)`` gives the lines by label, each [C]; none if none is known.
+      bounds_of: ``bounds_of(result)`` gives the lines by label, each [C] with NaN where nothing is
+        proven, and the reason why something is missing, "" if nothing is.
     """
     global _bounds_of
     _bounds_of = bounds_of
@@ -95,8 +97,9 @@ def regret(
       level: of the interval, 0.95 by default, or how many games lie between the quantiles, 0.9.
       yscale: "linear", by default without bounds, or "log".
       unit: regret is divided by it.
-      bounds: True draws the bounds known for these strategies (`theory.guarantees`), on a
-        logarithmic scale; or the lines to draw, by label, each [C].
+      bounds: True draws the bounds that are proven for what was played and the losses it met
+        (`theory.guarantees`), on a logarithmic scale, and warns where there is none; or the lines
+        to draw, by label, each [C].
       labels: the text for the legend by the strategy's name; formulas between dollars.
       style: Matplotlib's properties of the line by the strategy's name.
 
@@ -121,9 +124,10 @@ def regret(
     if yscale == "log" and largest <= 0:
         raise ValueError("yscale is 'log', but no mean regret is positive; give 'linear'")
     axes = new_axes() if axes is None else axes
-    words = name_lines(draw_curves(axes, curves, style), curves, labels)
+    lines = draw_curves(axes, curves, style)
+    words = name_lines(lines, curves, labels)
     if bounds is True:
-        _draw_bounds(results, axes, unit)
+        _draw_bounds(results, axes, unit, [line.get_color() for line in lines])
     for number, (name, line) in enumerate(bounds.items() if bounds and bounds is not True else ()):
         rounds = next(iter(results.values())).rounds
         grey = ("0.35", "0.6")[number % 2]
@@ -141,16 +145,20 @@ def regret(
     return axes
 
 
-def _draw_bounds(results: Mapping[str, Result], axes: Any, unit: float) -> None:
-    """Draw the bounds known for each strategy, in its colour, the tighter ones thinner."""
-    bounds = {name: _bounds_of(result) for name, result in results.items()}
+def _draw_bounds(
+    results: Mapping[str, Result], axes: Any, unit: float, colours: Sequence[Any]
+) -> None:
+    """Draw what is proven for each strategy, in its colour, the tighter bounds thinner."""
+    found = {name: _bounds_of(result) for name, result in results.items()}
+    bounds = {name: lines for name, (lines, _) in found.items()}
+    reasons = "; ".join(f"{name} {reason}" for name, (_, reason) in found.items() if reason)
     if not any(bounds.values()):
         raise ValueError(
-            f"bounds=True, but no bound is known for {', '.join(results)}; give them as "
-            "bounds={label: [C]}, or name the strategies as in `sfmab list strategies`"
+            f"bounds=True, but no bound holds: {reasons}. Give others as bounds={{label: [C]}}"
         )
-    for number, (name, result) in enumerate(results.items()):
-        colour = LINE_STYLES[number % len(LINE_STYLES)]["color"]
+    if reasons:
+        warnings.warn(f"some bounds are not drawn: {reasons}", RuntimeWarning, stacklevel=4)
+    for (name, result), colour in zip(results.items(), colours, strict=True):
         for place, (label, line) in enumerate(bounds[name].items()):
             width = (1.6, 0.9)[min(place, 1)]
             axes.plot(

@@ -5,6 +5,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from sfmab_jax.base import Bandit
 from sfmab_jax.results import statistics
 from sfmab_jax.results.certificate import Certificate
 from sfmab_jax.results.files import check_archive, write_atomically
+from sfmab_jax.results.identity import identity_of, read_identity, stored_identity
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.statistics import Interval, Over
 
@@ -53,11 +55,13 @@ class Result:
       norms: of the loss sequences.
       seed, first_seed, losses, dtype: of the run.
       first_sequence: the number of the first loss sequence.
-      seconds: wall time of the whole simulation, compilation included.
+      seconds: that its games took without compiling, added up over the threads that played them;
+        on CPU a thread keeps one core busy.
       unit: what the strategies saw as a loss of 1. Not 1 only for losses above 1e6 or below 1e-6.
       records: what ``record`` returned, leaves [K, S, C, ...]; states count losses in ``unit``.
       certificate: bounds along every path, if ``simulate(certificate=True)`` asked for them.
       bandit: the strategy itself; not stored in files.
+      saved_identity: the identity of the strategy that was played, in results read from a file.
       kept: what else was asked for, by the name of its option; see `arm_counts` and
         `pseudo_regret`.
       first_look: units of the first of several looks, if the run could stop at any of them
@@ -82,6 +86,7 @@ class Result:
     records: Any = field(default=())
     certificate: Certificate | None = None
     bandit: Bandit | None = None
+    saved_identity: Any = None
     kept: Mapping[str, np.ndarray] = field(default_factory=dict)
     first_sequence: int = 0
     first_look: int | None = None
@@ -92,6 +97,11 @@ class Result:
             f"Result({self.name} on {self.losses}: {self.norms.num_arms} arms, "
             f"{self.rounds[-1]} rounds, {sequences} x {seeds} games, {self.in_words()})"
         )
+
+    @cached_property
+    def identity(self) -> Any:
+        """What was played, as plain data: see `identity_of`. None if a file does not say."""
+        return self.saved_identity if self.bandit is None else identity_of(self.bandit)
 
     def in_words(self) -> str:
         """Return the final mean regret with its 95% interval, of what it is, and how sure."""
@@ -369,6 +379,7 @@ class Results(Mapping[str, Result]):
         first = next(iter(self.values()))
         norms = {key: v for key, v in first.norms._asdict().items() if v is not None}
         arrays |= {f"norms/{key}": np.asarray(v) for key, v in norms.items()}
+        arrays["identities"] = stored_identity([result.identity for result in self.values()])
         header = json.dumps({"format": _FORMAT, "results": descriptions, "dtypes": dtypes})
         write_atomically(path, lambda file: np.savez(file, header=np.array(header), **arrays))
         return path
@@ -472,13 +483,17 @@ def load(path: str | os.PathLike) -> Results:
 
 
 def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
-    # Files of earlier versions lack what has a default.
+    # Files of earlier versions lack what has a default, and identities.
     norms: dict[str, Any] = {
         key: stored[f"norms/{key}"]
         for key in Norms._fields
         if f"norms/{key}" in stored or key not in Norms._field_defaults
     }
     norms["num_arms"] = int(norms["num_arms"])
+    norms.setdefault("smallest", np.full_like(norms["l_inf"], np.nan))
+    identities = [None] * len(header["results"])
+    if "identities" in stored:
+        identities = read_identity(stored["identities"])
     results = {}
     for number, description in enumerate(header["results"]):
         prefix = f"{number}/records/"
@@ -491,6 +506,7 @@ def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
             records=[stored[name] for name in stored if name.startswith(prefix)],
             certificate=_load_certificate(stored, number),
             kept={key: stored[name] for key, name in kept.items() if name in stored},
+            saved_identity=identities[number],
             **description,
         )
     return Results(results)

@@ -7,10 +7,10 @@ study is cut into
     block    some seeds of a cell: what is played and stored at a time, by one process
     span     the rounds of a block between two bookmarks, from which it resumes
 
-    config, settings, parameters    the study file, checked
+    config, settings, parameters, factories    the study file, checked
     cells, blocks, cost, calibration    how it is cut, and what it will cost
     runner, play_block, spans, same_losses, display    play it
-    store, manifest, folder, lock, provenance    its folder
+    store, manifest, folder, changes, lock, provenance    its folder
     hosts, processes, shared_run    several processes
     study, analysis, figures, document, report    read the results and report on them
 """

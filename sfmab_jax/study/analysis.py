@@ -11,6 +11,7 @@ import numpy as np
 
 from sfmab_jax.results import statistics
 from sfmab_jax.results.result import Result
+from sfmab_jax.study.factories import is_import_path
 from sfmab_jax.study.study import CellResult, Study
 from sfmab_jax.theory import bounds
 from sfmab_jax.theory.guarantees import exploration_of
@@ -34,8 +35,9 @@ _LAST_PART = 32
 class SummaryRow(NamedTuple):
     """A cell at its last round.
 
-    Mean and intervals are of the expected regret given the play, the other columns of the realised
-    regret of single games, over all sequences.
+    Mean and intervals are of the expected regret given the play, over the family if there are
+    several sequences, otherwise given the one; the other columns are of the realised regret of
+    single games.
     """
 
     losses: str
@@ -43,11 +45,12 @@ class SummaryRow(NamedTuple):
     num_rounds: int
     scale: float
     strategy: str
+    sequences: int
     units: int
     mean: float
     low: float
     high: float
-    doubtful: bool  # too few units for their skewness: the interval may cover less
+    doubtful: bool  # the intervals may cover less than they say, see `Result.is_doubtful`
     bootstrap_low: float
     bootstrap_high: float
     median: float
@@ -74,6 +77,7 @@ def summarize(study: Study) -> list[SummaryRow]:
             SummaryRow(
                 *entry.cell.setting,
                 strategy=entry.cell.strategy,
+                sequences=len(result.regret),
                 units=len(values),
                 mean=float(student.estimate[0]),
                 low=float(student.low[0]),
@@ -95,10 +99,14 @@ def summarize(study: Study) -> list[SummaryRow]:
 def proven_bound(entry: CellResult) -> np.ndarray | None:
     """Return a proven bound on the expected regret at the checkpoints [C]; None if none is known.
 
+    None is known for strategies of the user's own.
+
     Theorem 1 of the paper, corrected reading, for Algorithm 1 with the paper's parameters; over
     several sequences the mean of their bounds.
     """
     cell = entry.cell
+    if is_import_path(cell.strategy_name):
+        return None
     try:
         bandit = cell.bandit()
     except Exception as error:  # a manifest that was changed, or is of another version
@@ -121,10 +129,12 @@ class DifferenceRow(NamedTuple):
     scale: float
     strategy: str
     other: str
+    sequences: int
     units: int
     difference: float
     low: float
     high: float
+    doubtful: bool  # as in `SummaryRow`
     p_value: float
     adjusted_p_value: float  # Holm, over all rows of the study
 
@@ -134,11 +144,24 @@ def compare_pairs(study: Study) -> list[DifferenceRow]:
     rows = []
     for setting in study.settings:
         for (one, a), (other, b) in itertools.combinations(study.on(setting).items(), 2):
-            values = _pair_units(a, b)
-            estimate, low, high = (float(x[0]) for x in statistics.student_interval(values))
-            p = statistics.paired_p_value(values[:, 0])
-            row = (*setting, one, other, len(values), estimate, low, high, p, np.nan)
-            rows.append(DifferenceRow(*row))
+            difference = _paired_final(a, b)
+            values = statistics.units_of(difference)
+            interval = statistics.student_interval(values)
+            rows.append(
+                DifferenceRow(
+                    *setting,
+                    strategy=one,
+                    other=other,
+                    sequences=len(difference),
+                    units=len(values),
+                    difference=float(interval.estimate[0]),
+                    low=float(interval.low[0]),
+                    high=float(interval.high[0]),
+                    doubtful=bool(statistics.is_doubtful(values)[0]),
+                    p_value=statistics.paired_p_value(values[:, 0]),
+                    adjusted_p_value=np.nan,
+                )
+            )
     known = [number for number, row in enumerate(rows) if np.isfinite(row.p_value)]
     adjusted = statistics.holm(np.array([rows[number].p_value for number in known]))
     for number, p in zip(known, adjusted):
@@ -146,10 +169,17 @@ def compare_pairs(study: Study) -> list[DifferenceRow]:
     return rows
 
 
-def _pair_units(a: Result, b: Result) -> np.ndarray:
-    """Return the units [U, 1] of the differences, over the seeds that both have."""
-    seeds = min(a.expected_regret.shape[1], b.expected_regret.shape[1])
-    return statistics.units_of(a.expected_regret[:, :seeds, -1] - b.expected_regret[:, :seeds, -1])
+def _paired_final(a: Result, b: Result) -> np.ndarray:
+    """Return the differences of final regret [K, S], on the sequences and seeds that both have."""
+    one, other = _on_common_games([a, b])
+    return one - other
+
+
+def _on_common_games(results: list[Result]) -> list[np.ndarray]:
+    """Return the final expected regret of the games that all results have, each [K, S]."""
+    shapes = np.array([result.expected_regret.shape for result in results])
+    sequences, seeds, _ = shapes.min(axis=0)
+    return [result.expected_regret[:sequences, :seeds, -1] for result in results]
 
 
 def count_wins(study: Study, rows: list[DifferenceRow]) -> np.ndarray:
@@ -173,6 +203,7 @@ class GrowthRow(NamedTuple):
     exponent: float
     low: float
     high: float
+    doubtful: bool  # for the mean regrets at the points, as in `SummaryRow`
 
 
 def fit_growth(study: Study) -> list[GrowthRow]:
@@ -185,7 +216,9 @@ def fit_growth(study: Study) -> list[GrowthRow]:
             values = statistics.units_of(result.expected_regret[:, :, late])[:, 0]
             growth = statistics.growth_exponent(result.rounds[late], values)
             fixed = f"{cell.losses}, n = {cell.num_arms}, scale = {cell.scale:g}"
-            rows.append(GrowthRow(cell.strategy, "round", fixed, int(late.sum()), *growth))
+            doubtful = bool(statistics.is_doubtful(values).any())
+            points = int(late.sum())
+            rows.append(GrowthRow(cell.strategy, "round", fixed, points, *growth, doubtful))
     names = {1: "n", 2: "T", 3: "scale"}
     for axis, variable in names.items():
         lines: dict[tuple, list[CellResult]] = {}
@@ -211,11 +244,12 @@ def _fit_along_grid(
     """
     line = sorted(line, key=lambda entry: entry.cell.setting[axis])
     x = np.array([entry.cell.setting[axis] for entry in line], np.float64)
-    seeds = min(entry.result.regret.shape[1] for entry in line)
-    final = [statistics.units_of(e.result.expected_regret[:, :seeds, -1])[:, 0] for e in line]
+    common = _on_common_games([entry.result for entry in line])
+    values = np.concatenate([statistics.units_of(final) for final in common], axis=1)
     names = [name for k, name in enumerate(("", "n = ", "T = ", "scale = ")) if k != axis]
     fixed = ", ".join(
         f"{name}{value:g}" if name else str(value) for name, value in zip(names, rest)
     )
-    growth = statistics.growth_exponent(x, np.stack(final, axis=1))
-    return GrowthRow(strategy, variable, fixed, len(x), *growth)
+    growth = statistics.growth_exponent(x, values)
+    doubtful = bool(statistics.is_doubtful(values).any())
+    return GrowthRow(strategy, variable, fixed, len(x), *growth, doubtful)

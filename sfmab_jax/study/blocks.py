@@ -1,10 +1,13 @@
 """Cells cut into blocks of seeds and spans of rounds."""
 
+from bisect import bisect_right
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from sfmab_jax.engine.layout import cpu_games_per_call
+from sfmab_jax.engine.validate import Games
 from sfmab_jax.study.cells import Cell
 
 __all__ = ["CORE_SPEED", "Block", "block_seeds", "call_work", "cut_into_blocks", "span_rounds"]
@@ -25,15 +28,26 @@ class Block(NamedTuple):
     num_seeds: int
 
     @property
+    def games(self) -> Games:
+        """Which games of the engine these are; seeds with their own losses are sequences there."""
+        shared = self.cell.num_sequences
+        if shared is None:
+            return Games(self.num_seeds, 1, self.first_seed, 0)
+        return Games(shared, self.num_seeds, 0, self.first_seed)
+
+    @property
+    def num_games(self) -> int:
+        return self.games.num_sequences * self.games.num_seeds
+
+    @property
     def num_rounds(self) -> int:
         """Rounds of all its games together."""
-        return self.cell.num_rounds * self.cell.num_sequences * self.num_seeds
+        return self.cell.num_rounds * self.num_games
 
     @property
     def num_calls(self) -> int:
         """Calls of the engine that play its games; each plays its full number of games."""
-        games = self.cell.num_sequences * self.num_seeds
-        return -(-games // cpu_games_per_call(self.cell.num_arms))
+        return -(-self.num_games // cpu_games_per_call(self.cell.num_arms))
 
     @property
     def work(self) -> int:
@@ -50,17 +64,42 @@ def call_work(cell: Cell) -> int:
 def block_seeds(cell: Cell) -> int:
     """Return the seeds in a block: some seconds of work, and games for at least two calls.
 
-    A rule on the cell alone, so that a study with more seeds keeps the blocks that it has.
+    A rule on the cell alone, so that strategies are cut alike.
     """
-    per_seed = cell.num_rounds * cell.num_sequences
-    least = -(-2 * cpu_games_per_call(cell.num_arms) // cell.num_sequences)
-    return int(np.clip(2 ** np.ceil(np.log2(_BLOCK_WORK / per_seed)), least, 2**16))
+    games = cell.num_sequences or 1  # of a seed
+    least = -(-2 * cpu_games_per_call(cell.num_arms) // games)
+    # Seeds with their own losses have norms of their own, too, in the block's file.
+    most = 2**14 if cell.num_sequences is None else 2**16
+    seeds = 2 ** np.ceil(np.log2(_BLOCK_WORK / (cell.num_rounds * games)))
+    return int(np.clip(seeds, least, most))
 
 
-def cut_into_blocks(cell: Cell, num_seeds: int) -> list[Block]:
-    """Return the blocks of a cell's first ``num_seeds`` seeds."""
+def cut_into_blocks(
+    cell: Cell, num_seeds: int, kept: Iterable[tuple[int, int]] = ()
+) -> list[Block]:
+    """Return the blocks of a cell's first ``num_seeds`` seeds, in order.
+
+    Blocks that are there stay as they are, whatever number of seeds they were cut for: what is
+    missing is cut around them.
+
+    Args:
+      cell: the cell.
+      num_seeds: how many seeds it is to have.
+      kept: (first seed, number of seeds) of the blocks on disk, see `store.kept_blocks`.
+    """
     size = block_seeds(cell)
-    return [Block(cell, s, min(size, num_seeds - s)) for s in range(0, num_seeds, size)]
+    largest: dict[int, int] = {}  # by first seed, of those within the seeds
+    for first, number in kept:
+        if first + number <= num_seeds:
+            largest[first] = max(number, largest.get(first, 0))
+    starts = [*sorted(largest), num_seeds]
+    blocks, start = [], 0
+    while start < num_seeds:
+        end = min(start - start % size + size, starts[bisect_right(starts, start)])
+        number = largest.get(start, end - start)
+        blocks.append(Block(cell, start, number))
+        start += number
+    return blocks
 
 
 def span_rounds(cell: Cell) -> int:

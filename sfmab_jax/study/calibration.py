@@ -81,6 +81,8 @@ def _games(cell: Cell, num_seeds: int, machine: Machine) -> tuple[int, int]:
     If possible as many seeds of each sequence as a block has: games that share losses are faster.
     """
     games = machine.vectors * cpu_games_per_call(cell.num_arms)
+    if cell.num_sequences is None:
+        return games, 1
     num_sequences = min(cell.num_sequences, -(-games // min(num_seeds, block_seeds(cell))))
     return num_sequences, -(-games // num_sequences)
 

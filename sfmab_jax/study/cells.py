@@ -10,10 +10,11 @@ import inspect
 import itertools
 import json
 import platform
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -21,10 +22,18 @@ import jaxlib
 import numpy as np
 
 from sfmab_jax.base import Bandit
+from sfmab_jax.engine.loss_stream import has_chance
 from sfmab_jax.engine.validate import check_rounds, unit_of_losses
-from sfmab_jax.losses import LOSSES, LossSequence
+from sfmab_jax.losses import LossSequence
+from sfmab_jax.losses.files import from_file
 from sfmab_jax.strategies import STRATEGIES
 from sfmab_jax.study.config import Choice, StudyFile
+from sfmab_jax.study.factories import (
+    FAMILIES,
+    call_factory,
+    digest_of,
+    find_factory,
+)
 from sfmab_jax.study.parameters import fail, fill_defaults, parameters_of, suggest
 
 __all__ = ["Cell", "plan_cells"]
@@ -43,11 +52,13 @@ class Cell:
     strategy_parameters: dict[str, Any]
     family: str
     loss_parameters: dict[str, Any]  # all, with num_arms, num_rounds and scale
-    num_sequences: int
+    num_sequences: int | None  # None: each seed has its own
     seed: int
     checkpoints: int | tuple[int, ...]
     dtype: str
     certificates: bool
+    digests: dict[str, str] = field(default_factory=dict)  # of the user's files
+    folder: str = ""  # of the study file, where they are
 
     @property
     def setting(self) -> tuple[str, int, int, float]:
@@ -62,8 +73,9 @@ class Cell:
     def determinants(self) -> dict[str, Any]:
         """Return all that the numbers depend on, so neither labels nor the number of seeds."""
         fields = asdict(self)
-        for label in ("strategy", "losses", "scale"):
+        for label in ("strategy", "losses", "scale", "digests", "folder"):
             del fields[label]
+        fields |= {f"file {name}": digest for name, digest in self.digests.items()}
         return fields | {
             "sfmab_jax": _own_version(),
             "jax": jax.__version__,
@@ -72,6 +84,12 @@ class Cell:
             "machine": platform.machine(),
         }
 
+    def as_table(self) -> dict[str, Any]:
+        """Return the cell for a manifest, which goes without the user's own paths."""
+        fields = asdict(self)
+        del fields["folder"]
+        return fields if self.digests else {k: v for k, v in fields.items() if k != "digests"}
+
     @cached_property
     def identity(self) -> str:
         """Hash of the determinants: 16 hexadecimal digits."""
@@ -79,10 +97,22 @@ class Cell:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def bandit(self) -> Bandit:
-        return STRATEGIES[self.strategy_name](**self.strategy_parameters)
+        factory = find_factory(self.strategy_name, STRATEGIES, Path(self.folder))
+        return factory.make(**self.strategy_parameters)
 
     def sequence(self) -> LossSequence:
-        return LOSSES[self.family](**self.loss_parameters)
+        factory = find_factory(self.family, FAMILIES, Path(self.folder))
+        return call_factory(factory.make, self.loss_parameters, Path(self.folder))
+
+    def check_files(self) -> None:
+        """Refuse to go on with files of the user that are not those of the plan."""
+        names = (self.strategy_name, self.family, self.loss_parameters)
+        for path, digest in _digests(*names, Path(self.folder)).items():
+            if self.digests.get(path) != digest:
+                raise ValueError(
+                    f"{path} has changed since the study began; run the same command again, which "
+                    "plays all that depends on it anew"
+                )
 
 
 @cache
@@ -95,19 +125,26 @@ def plan_cells(study: StudyFile) -> tuple[Cell, ...]:
     begun: set[tuple] = set()  # strategies that are known to begin
     variants = _expand_grids(study.losses, dimension="scale")
     cells = []
-    for (losses, family, values), num_arms, num_rounds in itertools.product(
+    for (losses, family, values), arms, num_rounds in itertools.product(
         variants, study.arms, study.rounds
     ):
-        parameters = fill_defaults(LOSSES[family], values | {"num_arms": num_arms})
+        make = family.factory.make
+        if "num_arms" not in parameters_of(make) and arms != study.arms[0]:
+            continue  # the losses themselves say how many arms there are
+        parameters = fill_defaults(make, values | {"num_arms": arms})
         if "num_rounds" in parameters and "num_rounds" not in values:
             parameters["num_rounds"] = num_rounds
         place = f"losses.{losses}"
-        sequence = _build(study, place, LOSSES[family], parameters)
+        sequence = _build(study, place, make, parameters, LossSequence)
         _check_sequence(study, place, sequence, num_rounds)
-        numbers = parameters | {"num_rounds": num_rounds, "magnitude": sequence.magnitude}
-        for strategy, name, own in _expand_grids(study.strategies):
-            own = _resolve_parameters(study, strategy, name, own, numbers)
-            bandit = _build(study, f"strategies.{strategy}", STRATEGIES[name], own)
+        num_arms, num_sequences = sequence.num_arms, _num_sequences(study, place, sequence)
+        scale = _scale_of(study, place, parameters)
+        numbers = {"scale": scale, **parameters}
+        numbers |= {"num_rounds": num_rounds, "magnitude": sequence.magnitude, "num_arms": num_arms}
+        for strategy, choice, own in _expand_grids(study.strategies):
+            name, make_bandit = choice.name, choice.factory.make
+            own = _resolve_parameters(study, strategy, make_bandit, own, numbers)
+            bandit = _build(study, f"strategies.{strategy}", make_bandit, own, Bandit)
             kind = (name, num_arms, *map(_kind_of, own.values()))
             if kind not in begun:
                 _check_bandit(study, strategy, bandit, num_arms)
@@ -118,16 +155,18 @@ def plan_cells(study: StudyFile) -> tuple[Cell, ...]:
                     losses=losses,
                     num_arms=num_arms,
                     num_rounds=num_rounds,
-                    scale=parameters["scale"],
+                    scale=scale,
                     strategy_name=name,
                     strategy_parameters=own,
-                    family=family,
+                    family=family.name,
                     loss_parameters=parameters,
-                    num_sequences=study.sequences,
+                    num_sequences=num_sequences,
                     seed=study.seed,
                     checkpoints=_checkpoints_within(study.checkpoints, num_rounds),
                     dtype=study.dtype,
                     certificates=study.certificates and name == "scale_free",
+                    digests=_digests(name, family.name, parameters, study.folder),
+                    folder=str(study.folder),
                 )
             )
     _check_distinct(study, cells)
@@ -136,8 +175,8 @@ def plan_cells(study: StudyFile) -> tuple[Cell, ...]:
 
 def _expand_grids(
     choices: tuple[Choice, ...], dimension: str | None = None
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield (label, name, parameters) of all members of the grids.
+) -> Iterator[tuple[str, Choice, dict[str, Any]]]:
+    """Yield (label, choice, parameters) of all members of the grids.
 
     The label tells what varies, except a parameter that is a ``dimension`` of the study.
     """
@@ -145,7 +184,7 @@ def _expand_grids(
         varying = [k for k, values in choice.grid.items() if len(values) > 1 and k != dimension]
         for parameters in choice.members():
             words = [f"{key}={_format_value(parameters[key])}" for key in varying]
-            yield " ".join([choice.label, *words]), choice.name, parameters
+            yield " ".join([choice.label, *words]), choice, parameters
 
 
 def _format_value(value: Any) -> str:
@@ -153,17 +192,21 @@ def _format_value(value: Any) -> str:
 
 
 def _resolve_parameters(
-    study: StudyFile, label: str, name: str, values: dict[str, Any], numbers: dict[str, Any]
+    study: StudyFile,
+    label: str,
+    make: Callable,
+    values: dict[str, Any],
+    numbers: dict[str, Any],
 ) -> dict[str, Any]:
     """Return all parameters of a strategy.
 
     Args:
       study, label: the study file and the label of the strategy, for messages.
-      name: of the strategy.
+      make: the factory of the strategy.
       values: the parameters in the study file; "@scale" stands for the scale of the losses.
       numbers: what such references may name: the parameters of the cell's losses and more.
     """
-    parameters = fill_defaults(STRATEGIES[name], values)
+    parameters = fill_defaults(make, values)
     if "num_rounds" in parameters and "num_rounds" not in values:
         parameters["num_rounds"] = numbers["num_rounds"]
     for key, value in values.items():
@@ -176,16 +219,65 @@ def _resolve_parameters(
     return parameters
 
 
-def _build(study: StudyFile, place: str, factory: Any, parameters: dict[str, Any]) -> Any:
-    """Call the factory; restate its error, if any, in terms of the study file."""
+def _build(
+    study: StudyFile, place: str, factory: Callable, parameters: dict[str, Any], kind: type
+) -> Any:
+    """Call the factory; restate its error, if any, in terms of the study file.
+
+    Args:
+      study, place: the study file and the place in it, for messages.
+      factory: of strategies or losses.
+      parameters: all of them.
+      kind: `Bandit` or `LossSequence`, which it must return.
+    """
     missing = [k for k, v in parameters.items() if v is inspect.Parameter.empty]
     if missing:
         raise ValueError(f"{study.source}: {place}: {missing[0]} has no default; give it")
     try:
-        return factory(**parameters)
+        made = call_factory(factory, parameters, study.folder)
     except Exception as error:  # whatever a factory makes of numbers it did not expect
         shown = {k: v for k, v in parameters.items() if parameters_of(factory)[k].default != v}
         raise ValueError(f"{study.source}: {place} = {shown}: {error}") from None
+    if not isinstance(made, kind):
+        raise ValueError(
+            f"{study.source}: {place}: its function returned {made!r:.60}; it must return a "
+            f"{kind.__name__}"
+        )
+    return made
+
+
+def _num_sequences(study: StudyFile, place: str, sequence: LossSequence) -> int | None:
+    """Return on how many sequences a cell is played; None where each seed has its own."""
+    available = sequence.num_sequences
+    if study.sequences is None:
+        try:
+            return None if has_chance(sequence) else available or 1
+        except Exception as error:  # whatever a user's family raises
+            raise ValueError(f"{study.source}: {place}: {error}") from None
+    if available is not None and study.sequences > available:
+        fail(study.source, "sequences", study.sequences, f"{place} has only {available}")
+    return study.sequences
+
+
+def _scale_of(study: StudyFile, place: str, parameters: dict[str, Any]) -> float:
+    scale = parameters.get("scale", 1.0)
+    if not isinstance(scale, int | float) or isinstance(scale, bool):
+        fail(study.source, f"{place}.scale", scale, "give a number")
+    return float(scale)
+
+
+def _digests(
+    strategy: str, family: str, loss_parameters: dict[str, Any], folder: Path
+) -> dict[str, str]:
+    """Return the digests of the user's files that a cell depends on, by module or path."""
+    digests = {}
+    for name, known in ((strategy, STRATEGIES), (family, FAMILIES)):
+        digest = find_factory(name, known, folder).digest
+        if digest is not None:
+            digests[name.partition(":")[0]] = digest
+    if FAMILIES.get(family) is from_file:
+        digests[str(loss_parameters["path"])] = digest_of(folder / loss_parameters["path"])
+    return digests
 
 
 def _check_sequence(study: StudyFile, place: str, sequence: LossSequence, rounds: int) -> None:

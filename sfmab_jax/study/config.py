@@ -3,13 +3,18 @@
     title = "Both options of the paper"
     rounds = 10000               # a list makes a grid: rounds = [1000, 10000]
     arms = 10                    # likewise
-    seeds = 256
+    seeds = 256                  # each with its own losses, unless sequences = ... says how many
     [strategies.adaptive]        # a label of your own
     strategy = "scale_free"      # from `sfmab list strategies`; by default the label
     beta = [0.1, 1.0]            # a parameter; a list makes a grid
+    [strategies.mine]
+    strategy = "mymodule:mine"   # a function of mymodule.py beside the study file
     [losses.dense]
     family = "uniform"           # from `sfmab list losses`; by default the label
     scale = [1e-6, 1, 1e6]
+    [losses.recorded]
+    family = "from_file"         # also an import path, as of strategies
+    path = "recorded.csv"        # relative to the study file
 
 Nothing is built or played here: see `cells`.
 """
@@ -23,8 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfmab_jax.losses import LOSSES
 from sfmab_jax.strategies import STRATEGIES
+from sfmab_jax.study.factories import FAMILIES, Factory, find_factory
 from sfmab_jax.study.parameters import check_parameter, fail, parameters_of, suggest
 from sfmab_jax.study.settings import QUICK, SETTINGS
 
@@ -44,6 +49,7 @@ class Choice:
 
     label: str
     name: str
+    factory: Factory
     grid: dict[str, tuple[Any, ...]]
 
     @property
@@ -69,13 +75,18 @@ class StudyFile:
     arms: tuple[int, ...]
     rounds: tuple[int, ...]
     seeds: int
-    sequences: int
+    sequences: int | None  # None: each seed of a random family has its own
     seed: int
     checkpoints: int | tuple[int, ...]
     dtype: str
     certificates: bool
     output: str
     quick: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file, where a user's modules and losses are."""
+        return Path(self.source).resolve().parent
 
 
 def find_study(name: str) -> Path:
@@ -128,7 +139,7 @@ def parse_study(text: str, source: str, quick: bool = False) -> StudyFile:
         for key, (check, default) in SETTINGS.items()
     }
     strategies = _read_choices(source, "strategies", "strategy", table, STRATEGIES)
-    losses = _read_choices(source, "losses", "family", table, LOSSES)
+    losses = _read_choices(source, "losses", "family", table, FAMILIES)
     study = StudyFile(source, text, strategies=strategies, losses=losses, quick=quick, **settings)
     _check_size(study)
     return study
@@ -155,7 +166,7 @@ def _check_size(study: StudyFile) -> None:
 
 
 def _read_choices(
-    source: str, section: str, name_key: str, table: dict[str, Any], known: dict[str, Callable]
+    source: str, section: str, name_key: str, table: dict[str, Any], known: Mapping[str, Callable]
 ) -> tuple[Choice, ...]:
     """Return the strategies or loss families of a study file.
 
@@ -164,8 +175,9 @@ def _read_choices(
       section: "strategies" or "losses".
       name_key: the key with the name in ``known``, if that is not the label.
       table: the whole file.
-      known: factories by name.
+      known: factories by name, beside those of import paths.
     """
+    folder = Path(source).resolve().parent
     tables = table.get(section, {})
     if not isinstance(tables, dict) or not tables:
         fail(source, section, tables, f"give at least one table, [{section}.name]")
@@ -177,11 +189,15 @@ def _read_choices(
         if not isinstance(parameters, dict):
             fail(source, key, parameters, f"give a table, [{key}]")
         name = parameters.get(name_key, label)
-        if not isinstance(name, str) or name not in known:
+        if not isinstance(name, str):
             fail(source, f"{key}.{name_key}", name, f"unknown; {suggest(str(name), known)}")
+        try:
+            factory = find_factory(name, known, folder)
+        except ValueError as error:
+            fail(source, f"{key}.{name_key}", name, str(error))
         values = {k: v for k, v in parameters.items() if k != name_key}
-        grid = _read_grid(source, key, values, known[name], section == "strategies", name_key)
-        choices.append(Choice(label, name, grid))
+        grid = _read_grid(source, key, values, factory.make, section == "strategies", name_key)
+        choices.append(Choice(label, name, factory, grid))
     return tuple(choices)
 
 

@@ -3,12 +3,12 @@
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from sfmab_jax.base import Bandit
 from sfmab_jax.engine.layout import (
     chunk_rounds_for,
     cpu_games_per_call,
@@ -18,7 +18,6 @@ from sfmab_jax.engine.layout import (
 from sfmab_jax.engine.rounds import begin_group
 from sfmab_jax.engine.threads import num_cores
 from sfmab_jax.results.certificate import Certificate, observe_certificates
-from sfmab_jax.strategies import STRATEGIES
 from sfmab_jax.study.blocks import CORE_SPEED, Block, cut_into_blocks, span_rounds
 from sfmab_jax.study.cells import Cell
 from sfmab_jax.study.processes import share_out
@@ -30,7 +29,7 @@ __all__ = ["Cost", "Machine", "cost_of", "num_checkpoints", "this_machine"]
 _DISK_SPEED = 2e8
 _FILE_SECONDS = 0.01
 _FILE_BYTES = 4000
-_NORMS = 6  # arrays of norms in a block
+_NORMS = 7  # arrays of norms in a block
 # A program as JAX holds it in memory. The engine keeps those of 40 cells: one that plays, one that
 # makes losses.
 _PROGRAM_BYTES = 12e6
@@ -162,7 +161,7 @@ def _disk(block: Block) -> int:
     """Return the bytes of a block's file: regrets, certificates and norms of the losses."""
     cell = block.cell
     arrays = 2 + len(Certificate._fields) * cell.certificates
-    numbers = cell.num_sequences * (arrays * block.num_seeds + _NORMS)
+    numbers = arrays * block.num_games + _NORMS * block.games.num_sequences
     return 8 * (numbers + 1) * num_checkpoints(cell) + _FILE_BYTES
 
 
@@ -174,12 +173,13 @@ def _device_memory(block: Block, machine: Machine) -> float:
     where not all games share them.
     """
     cell = block.cell
-    name, parameters = cell.strategy_name, tuple(cell.strategy_parameters.items())
     width = cpu_games_per_call(cell.num_arms)
-    state = _state_bytes(
-        name, parameters, cell.num_arms, cell.dtype, cell.certificates, num_checkpoints(cell)
-    )
-    sequences = streamed_sequences(cell.num_arms, cell.num_sequences, block.num_seeds)
+    parameters = (cell.strategy_name, *cell.strategy_parameters.items(), cell.folder)
+    shape = (cell.num_arms, cell.dtype, cell.certificates, num_checkpoints(cell))
+    if (state := _STATE_BYTES.get((parameters, shape))) is None:
+        state = _STATE_BYTES[parameters, shape] = _state_bytes(cell.bandit(), *shape)
+    games = block.games
+    sequences = streamed_sequences(cell.num_arms, games.num_sequences, games.num_seeds)
     rounds = chunk_rounds_for(
         cell.num_arms, cell.num_rounds, jax.local_devices()[0], num_sequences=sequences
     )
@@ -195,17 +195,14 @@ _begin_group = jax.jit(
 )
 
 
-@cache
+# By strategy, its parameters and what else they depend on.
+_STATE_BYTES: dict[tuple, int] = {}
+
+
 def _state_bytes(
-    name: str,
-    parameters: tuple,
-    num_arms: int,
-    dtype: str,
-    certificates: bool,
-    num_checkpoints: int,
+    bandit: Bandit, num_arms: int, dtype: str, certificates: bool, num_checkpoints: int
 ) -> int:
     """Return the bytes of the games of a call as the engine begins them; nothing is computed."""
-    bandit = STRATEGIES[name](**dict(parameters))
     games = _begin_group.eval_shape(
         bandit,
         None,

@@ -13,7 +13,7 @@ from rich.table import Column
 from sfmab_jax.results.result import Result
 from sfmab_jax.study.cells import Cell
 
-__all__ = ["Display", "format_duration", "format_size"]
+__all__ = ["Display", "describe_games", "format_duration", "format_size"]
 
 _MOST_CELLS = 8  # shown at a time
 
@@ -95,8 +95,9 @@ class Display:
 
     def add_result(self, number: int, result: Result) -> None:
         """Add a block to the mean regret of its cell."""
-        final = result.expected_regret[:, :, -1].mean(axis=0)
-        self._sums[number] += final.sum(), len(final)
+        final = result.expected_regret[:, :, -1]
+        seeds = final.shape[0 if self._cells[number].num_sequences is None else 1]
+        self._sums[number] += final.mean() * seeds, seeds
         total, seeds = self._sums[number]
         note = f"mean regret {total / seeds:.4g}, {seeds:.0f} seeds"
         self._progress.update(self._tasks[number], note=note)
@@ -112,6 +113,13 @@ def _short_label(cell: Cell) -> str:
     """Return a label whose beginning tells cells apart, as terminals are narrow."""
     scale = f"{cell.scale:g}"
     return f"{cell.strategy}, {cell.losses} x {scale}, n={cell.num_arms}, T={cell.num_rounds}"
+
+
+def describe_games(seeds: int, sequences: int | None) -> str:
+    """Return on how many loss sequences a study plays how many seeds, in words."""
+    if sequences is None:
+        return f"{seeds:,} seeds, each with its own losses if they are random"
+    return f"{seeds:,} seeds on {sequences:,} loss sequence{'s each' * (sequences > 1)}"
 
 
 def format_duration(seconds: float) -> str:

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +89,9 @@ def _tables(checks: Mapping[str, Check]) -> Check:
 
 def _cell(source: str, key: str, value: Any) -> None:
     _check_table(source, f"{key}.", value, _CELL)
-    for name in value.keys() - {field.name for field in fields(Cell)}:
+    for name in value.keys() - {*_CELL, "digests"}:
         fail(source, f"{key}.{name}", value[name], _WRONG)
+    _is(dict)(source, f"{key}.digests", value.get("digests", {}))
 
 
 def _setting(name: str) -> Check:
@@ -104,6 +104,11 @@ def _setting(name: str) -> Check:
     return check
 
 
+def _or_none(check: Check) -> Check:
+    return lambda source, key, value: None if value is None else check(source, key, value)
+
+
+# What every cell has; those with files of the user have their digests, too.
 _CELL: dict[str, Check] = {
     "strategy": _is(str),
     "losses": _is(str),
@@ -114,14 +119,15 @@ _CELL: dict[str, Check] = {
     "strategy_parameters": _is(dict),
     "family": _is(str),
     "loss_parameters": _is(dict),
-    "num_sequences": _setting("sequences"),
+    "num_sequences": _or_none(_setting("sequences")),
     "seed": _setting("seed"),
     "checkpoints": _setting("checkpoints"),
     "dtype": _setting("dtype"),
     "certificates": _is(bool),
 }
 _MANIFEST: dict[str, Check] = {
-    **{key: _setting(key) for key in ("title", "question", "seeds", "sequences", "seed", "dtype")},
+    **{key: _setting(key) for key in ("title", "question", "seeds", "seed", "dtype")},
+    "sequences": _or_none(_setting("sequences")),
     **{key: _is(str) for key in ("source", "study", "created")},
     "quick": _is(bool),
     **{key: _is(dict) for key in ("versions", "platform", "commits")},

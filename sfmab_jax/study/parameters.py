@@ -4,12 +4,15 @@ import inspect
 import math
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, Literal, NoReturn
 
 __all__ = ["check_parameter", "fail", "fill_defaults", "parameters_of", "suggest"]
+
+# Annotations of parameters that take a list.
+_LISTS = (tuple, list, Sequence, Iterable)
 
 
 def fail(source: str, key: str, value: Any, fix: str) -> NoReturn:
@@ -29,8 +32,10 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 @cache
 def parameters_of(factory: Callable) -> Mapping[str, inspect.Parameter]:
-    """Return the keyword parameters of a factory, with their annotations evaluated."""
-    return inspect.signature(factory, eval_str=True).parameters
+    """Return the named parameters of a factory, with their annotations evaluated."""
+    parameters = inspect.signature(factory, eval_str=True).parameters
+    unnamed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {key: p for key, p in parameters.items() if p.kind not in unnamed}
 
 
 def fill_defaults(factory: Callable, values: dict[str, Any]) -> dict[str, Any]:
@@ -41,11 +46,15 @@ def fill_defaults(factory: Callable, values: dict[str, Any]) -> dict[str, Any]:
 def check_parameter(source: str, key: str, value: Any, annotation: Any) -> Any:
     """Return ``value`` in the type of the annotation: 1 becomes 1.0 where a float is expected.
 
+    Without an annotation, as in a user's function, the value stays as it is.
+
     Args:
       source, key: the file and the place in it, for messages.
       value: as TOML has it.
-      annotation: of the parameter.
+      annotation: of the parameter; `inspect.Parameter.empty` if it has none.
     """
+    if annotation is inspect.Parameter.empty:
+        return _check_any(source, key, value)
     kinds = _kinds(annotation)
     choices = [c for kind in kinds if typing.get_origin(kind) is Literal for c in kind.__args__]
     if choices:
@@ -62,6 +71,16 @@ def check_parameter(source: str, key: str, value: Any, annotation: Any) -> Any:
     if numeric and isinstance(value, int | float) and not isinstance(value, bool):
         return _check_number(source, key, value, kinds)
     fail(source, key, value, f"give {_describe(kinds)}")
+
+
+def _check_any(source: str, key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_check_any(source, key, member) for member in value)
+    if not isinstance(value, bool | str | int | float):
+        fail(source, key, value, "give true or false, a text, a number or a list of them")
+    if isinstance(value, float) and not math.isfinite(value):
+        fail(source, key, value, "give a finite number")
+    return value
 
 
 def _kinds(annotation: Any) -> list[Any]:
@@ -87,7 +106,7 @@ def _check_number(source: str, key: str, value: int | float, kinds: list[Any]) -
 
 def _check_tuple(source: str, key: str, value: list, kinds: list[Any]) -> tuple:
     for kind in kinds:
-        if typing.get_origin(kind) is tuple:
+        if typing.get_origin(kind) in _LISTS:
             inner = typing.get_args(kind)[0]
             return tuple(check_parameter(source, key, member, inner) for member in value)
     fail(source, key, value, f"give {_describe(kinds)}; a list within a list is one value")
@@ -96,6 +115,6 @@ def _check_tuple(source: str, key: str, value: list, kinds: list[Any]) -> tuple:
 def _describe(kinds: list[Any]) -> str:
     names = {bool: "true or false", str: "a text", int: "an integer", float: "a number"}
     words = [names[kind] for kind in (bool, str, float, int) if kind in kinds]
-    if any(typing.get_origin(kind) is tuple for kind in kinds):
-        words.append("a list of numbers")
+    if any(typing.get_origin(kind) in _LISTS for kind in kinds):
+        words.append("a list of values")
     return " or ".join(words) or "nothing: it cannot be set in a study file"

@@ -36,14 +36,13 @@ def play_block(
       resumed: told the rounds of games that an earlier run has played.
     """
     cell = block.cell
+    cell.check_files()
     result: Any = simulate(
         {cell.strategy: cell.bandit()},
         cell.sequence(),
         num_rounds=cell.num_rounds,
-        num_seeds=block.num_seeds,
-        num_sequences=cell.num_sequences,
+        **block.games._asdict(),
         seed=cell.seed,
-        first_seed=block.first_seed,
         checkpoints=cell.checkpoints,
         dtype=cell.dtype,
         certificate=cell.certificates,

@@ -23,6 +23,7 @@ from typing import Any
 
 from sfmab_jax.results.result import Result
 from sfmab_jax.study.blocks import Block
+from sfmab_jax.study.cells import Cell
 from sfmab_jax.study.folder import remove_process_files
 from sfmab_jax.study.hosts import PATIENCE, Process
 from sfmab_jax.study.lock import hold, holder_of
@@ -51,27 +52,27 @@ def share_out(missing: Sequence[Block], count: int) -> list[list[Block]]:
 
 
 def play_share(
-    folder: Path, blocks: Iterable[Block], process: Process, say: Callable[[str], None]
+    folder: Path, cells: Iterable[Cell], process: Process, say: Callable[[str], None]
 ) -> int:
     """Play the blocks that process 0 deals to this process; return how many.
 
     Args:
       folder: the folder of the study, which all processes see.
-      blocks: all blocks of the study.
+      cells: all cells of the study.
       process: this one, which is not process 0.
       say: told in single lines what is damaged.
     """
-    known = {(block.cell.identity, block.first_seed): block for block in blocks}
+    known = {cell.identity: cell for cell in cells}
     same_losses = SameLosses(folder)
     work = _await_work(folder, process)
     with hold(folder, f"processes/{process.number}.lock"), _Heartbeat(folder, process) as heartbeat:
-        for identity, first_seed in work:
-            if (identity, first_seed) not in known:
+        for identity, first_seed, num_seeds in work:
+            if identity not in known:
                 raise ValueError(
                     f"process {process.number} on {platform.node()} does not know cell {identity}; "
                     "give all processes the same study, software and kind of device"
                 )
-            play_block(folder, known[identity, first_seed], same_losses, say)
+            play_block(folder, Block(known[identity], first_seed, num_seeds), same_losses, say)
             heartbeat.blocks += 1
     return len(work)
 
@@ -100,7 +101,7 @@ class OtherProcesses:
     """The other processes as process 0 sees them; deals them their shares of the blocks."""
 
     def __init__(self, folder: Path, process: Process, shares: Sequence[Sequence[Block]]):
-        work = [[(b.cell.identity, b.first_seed) for b in share] for share in shares]
+        work = [[(b.cell.identity, b.first_seed, b.num_seeds) for b in share] for share in shares]
         if process.total > 1:
             write_json(_path(folder, process, "work"), {"shares": work})
         self._folder = folder
@@ -222,8 +223,11 @@ class _Heartbeat:
             write_json(self._path, status)
 
 
-def _await_work(folder: Path, process: Process) -> list[tuple[str, int]]:
-    """Return this process's blocks, once process 0 has dealt them: (cell identity, first seed)."""
+def _await_work(folder: Path, process: Process) -> list[tuple[str, int, int]]:
+    """Return this process's blocks, once process 0 has dealt them.
+
+    Each is (identity of the cell, first seed, number of seeds).
+    """
     path, start = _path(folder, process, "work"), time.monotonic()
     while (work := _read(path)) is None:
         if time.monotonic() - start > PATIENCE:
@@ -234,7 +238,7 @@ def _await_work(folder: Path, process: Process) -> list[tuple[str, int]]:
         time.sleep(0.1)
     if "refused" in work:
         raise OSError(f"process 0 cannot begin: {work['refused']}")
-    return [(identity, first) for identity, first in work["shares"][process.number]]
+    return [tuple(block) for block in work["shares"][process.number]]
 
 
 def _path(folder: Path, process: Process, name: str) -> Path:

@@ -16,6 +16,7 @@ from sfmab_jax.study.analysis import (
     fit_growth,
     summarize,
 )
+from sfmab_jax.study.display import describe_games
 from sfmab_jax.study.document import (
     Heading,
     Part,
@@ -29,7 +30,7 @@ from sfmab_jax.study.document import (
 from sfmab_jax.study.figures import Drawing, draw_all
 from sfmab_jax.study.folder import refuse_links
 from sfmab_jax.study.store import write_durably
-from sfmab_jax.study.study import Study, load_study
+from sfmab_jax.study.study import Study, load_study, parameter_columns
 
 __all__ = ["write_report"]
 
@@ -37,24 +38,25 @@ _HOW_TO_READ = (
     "Regret compares with the best fixed arm in hindsight. Means are of the expected regret given "
     "the play, which has the mean of the realised regret and less noise; medians, quantiles and "
     "CVaR (the mean of the worst 5%) are of the realised regret of single games. Intervals are "
-    "for 95%: Student's t, and in CSV files also bootstrap-t. With one loss sequence they are "
-    "about the expected regret on that sequence, with several about the mean over the family. A "
-    "dagger marks means of fewer units than Cochran's rule asks for (25 times the squared "
-    "skewness): their intervals may cover less than they say, and do where sequences are "
-    "drawn from a family without a variance, as Pareto below index 2. Bound: Theorem 1 of "
-    "the paper with its constants, as corrected; blank where no bound is known."
+    "for 95%: Student's t, and in CSV files also bootstrap-t. Over several loss sequences they are "
+    "about the mean over the family, and their units are the sequences; given a single one they "
+    "are about the expected regret on that sequence alone. A dagger marks doubtful intervals, "
+    "which may cover less than they say: of fewer than 50 units, of fewer than Cochran's rule asks "
+    "for (25 times the squared skewness), or of tails too heavy for a variance. Bound: Theorem 1 "
+    "of the paper with its constants, as corrected; blank where no bound is known."
 )
 _COMPARING = (
     "Strategies play on the same losses with the same random numbers, and differences are taken "
     "game by game. There are {number} comparisons here; at 5% each, about {false:.0f} would seem "
     "real by chance alone. The adjusted p-values are Holm's over all of them: the chance of any "
-    "false claim among those below 0.05 is at most 5%. The intervals are not adjusted."
+    "false claim among those below 0.05 is at most 5%. The intervals are not adjusted; a dagger "
+    "marks those that are doubtful, as above, and so are their p-values."
 )
 _GROWTH = (
     "Exponents a of regret ~ x^a, by least squares on logarithms of mean regrets: along the rounds "
     "of single runs from T/32 on, and along each grid of the study. The interval is a bootstrap "
     "over units: it holds chance, not how far a power is the wrong shape. Blank where a mean is "
-    "not positive."
+    "not positive; a dagger marks exponents of means whose intervals are doubtful."
 )
 
 
@@ -67,18 +69,48 @@ def write_report(folder: Path) -> Path:
     summaries, comparisons, growths = summarize(study), compare_pairs(study), fit_growth(study)
     target = folder / "report"
     pictures = [_write_drawing(target, d) for d in draw_all(study, summaries, comparisons)]
-    tables: list[tuple[str, Sequence[Any], type]] = [
-        ("summary", summaries, SummaryRow),
-        ("differences", comparisons, DifferenceRow),
-        ("growth", growths, GrowthRow),
+    tables = target / "tables"
+    known = _parameters_by_cell(study)
+    ends = [known[row.strategy, row[:4]] for row in summaries]
+    _write_csv(tables / "summary.csv", *_with_columns(SummaryRow._fields, summaries, ends))
+    ends = [
+        known[row.strategy, row[:4]] | _of_other(known[row.other, row[:4]]) for row in comparisons
     ]
-    for name, rows, kind in tables:
-        _write_csv(target / "tables" / f"{name}.csv", kind._fields, rows)  # type: ignore[attr-defined]
+    _write_csv(tables / "differences.csv", *_with_columns(DifferenceRow._fields, comparisons, ends))
+    _write_csv(tables / "growth.csv", GrowthRow._fields, growths)
     parts = _make_parts(study, summaries, comparisons, growths, pictures)
     title = study.manifest["title"]
     _write_text(target / "report.md", to_markdown(title, parts))
     _write_text(target / "index.html", to_html(title, parts))
     return target / "index.html"
+
+
+def _parameters_by_cell(study: Study) -> dict[tuple, dict[str, Any]]:
+    """Return the columns of the parameters of each cell, by strategy and setting."""
+    cells = [entry.cell for entry in study.cells]
+    columns = parameter_columns(cells)
+    rows = zip(*columns.values()) if columns else [()] * len(cells)
+    return {
+        (cell.strategy, cell.setting): dict(zip(columns, row)) for cell, row in zip(cells, rows)
+    }
+
+
+def _of_other(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a strategy's parameters as those of the other one of a pair."""
+    prefix = "strategy_"
+    return {
+        f"other_{key.removeprefix(prefix)}": value
+        for key, value in columns.items()
+        if key.startswith(prefix)
+    }
+
+
+def _with_columns(
+    fields: Sequence[str], rows: Sequence[tuple], ends: Sequence[dict[str, Any]]
+) -> tuple[list[str], list[tuple]]:
+    """Return columns and rows of a table with more columns at its end."""
+    more = list(ends[0]) if ends else []
+    return [*fields, *more], [(*row, *end.values()) for row, end in zip(rows, ends, strict=True)]
 
 
 def _make_parts(study: Study, summaries, comparisons, growths, pictures) -> list[Part]:
@@ -105,10 +137,10 @@ def _describe_study(study: Study) -> str:
     quick = " This is the quick form: a look at the report, not at the question." * bool(
         manifest["quick"]
     )
+    games = describe_games(manifest["seeds"], manifest["sequences"])
     return (
         f"{len(study.strategies)} strategies on {len(study.settings)} settings, {len(study)} "
-        f"cells; {manifest['seeds']} seeds on {manifest['sequences']} loss sequence(s) each, "
-        f"{manifest['dtype']}, seed {manifest['seed']}.{quick}"
+        f"cells; {games}; {manifest['dtype']}, seed {manifest['seed']}.{quick}"
     )
 
 
@@ -124,6 +156,15 @@ def _format_interval(low: float, high: float) -> str:
     return "" if low != low else f"{low:.4g} to {high:.4g}"
 
 
+def _format_sequences(number: int) -> str:
+    return "given this sequence" if number == 1 else f"over {number:,} sequences"
+
+
+def _format_mark(row: Any) -> str:
+    """Return a dagger after what has a doubtful interval."""
+    return "†" * (row.doubtful and row.low == row.low)
+
+
 def _format_setting(row: Any) -> tuple[str, ...]:
     return (row.losses, str(row.num_arms), str(row.num_rounds), f"{row.scale:g}")
 
@@ -133,14 +174,15 @@ _SETTING = ("losses", "n", "T", "scale")
 
 def _summary_table(rows: list[SummaryRow]) -> Table:
     return Table(
-        (*_SETTING, "strategy", "mean", "95% interval", "median", "5% to 95%", "CVaR", "bound",
-         "of bound"),
+        (*_SETTING, "strategy", "mean", "95% interval", "holds", "median", "5% to 95%", "CVaR",
+         "bound", "of bound"),
         [
             (
                 *_format_setting(row),
                 row.strategy,
-                _format_number(row.mean) + "†" * row.doubtful,
+                _format_number(row.mean) + _format_mark(row),
                 _format_interval(row.low, row.high),
+                _format_sequences(row.sequences),
                 _format_number(row.median),
                 _format_interval(row.quantile_05, row.quantile_95),
                 _format_number(row.cvar_95),
@@ -156,14 +198,15 @@ def _summary_table(rows: list[SummaryRow]) -> Table:
 
 def _difference_table(rows: list[DifferenceRow]) -> Table:
     return Table(
-        (*_SETTING, "strategy", "less", "difference", "95% interval", "p", "adjusted p"),
+        (*_SETTING, "strategy", "less", "difference", "95% interval", "holds", "p", "adjusted p"),
         [
             (
                 *_format_setting(row),
                 row.strategy,
                 row.other,
-                _format_number(row.difference),
+                _format_number(row.difference) + _format_mark(row),
                 _format_interval(row.low, row.high),
+                _format_sequences(row.sequences),
                 _format_number(row.p_value, 2),
                 _format_number(row.adjusted_p_value, 2),
             )
@@ -183,7 +226,7 @@ def _growth_table(rows: list[GrowthRow]) -> Table:
                 row.variable,
                 row.fixed,
                 str(row.points),
-                _format_number(row.exponent),
+                _format_number(row.exponent) + _format_mark(row),
                 _format_interval(row.low, row.high),
             )
             for row in rows

@@ -7,11 +7,9 @@ stop.
 """
 
 import itertools
-import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from typing import Any
 from sfmab_jax.results.result import Result
 from sfmab_jax.study.blocks import Block, cut_into_blocks
 from sfmab_jax.study.cells import Cell, plan_cells
+from sfmab_jax.study.changes import WrittenBlocks, refuse_other_study, report_changes
 from sfmab_jax.study.config import StudyFile
 from sfmab_jax.study.display import Display
 from sfmab_jax.study.folder import check_output, clear_leftovers
@@ -36,13 +35,12 @@ from sfmab_jax.study.processes import (
 from sfmab_jax.study.provenance import commit_of, describe_platform, software_versions, timestamp
 from sfmab_jax.study.same_losses import SameLosses
 from sfmab_jax.study.spans import remove_bookmarks
-from sfmab_jax.study.store import FORMAT, read_block, write_json
+from sfmab_jax.study.store import FORMAT, kept_blocks, read_block, write_json
 
 __all__ = ["run_study"]
 
 Work = list[list[Block]]  # the blocks of each cell
 _POLL_SECONDS = 0.2  # between looks at the other processes
-_MOST_CHANGES = 12  # that are told one by one
 
 
 def run_study(
@@ -66,39 +64,40 @@ def run_study(
     """
     cells = plan_cells(study)
     check_output(folder)
-    work = [cut_into_blocks(cell, study.seeds) for cell in cells]
     with sigterm_as_interrupt():
         if process.number > 0:
-            return play_share(folder, itertools.chain(*work), process, say)
+            return play_share(folder, cells, process, say)
         try:
-            return _lead(study, cells, work, folder, say, show, process)
+            return _lead(study, cells, folder, say, show, process)
         except BaseException as error:
             dismiss_others(folder, process, str(error) or "stopped")
             raise
 
 
 def _lead(
-    study: StudyFile, cells: tuple[Cell, ...], work: Work, folder: Path, say, show, process: Process
+    study: StudyFile, cells: tuple[Cell, ...], folder: Path, say, show, process: Process
 ) -> int:
     """Play as process 0, which is the only one if there are no others."""
+    refuse_other_study(study, cells, folder)
     with hold(folder):
         check_unused(folder)
         clear_leftovers(folder)
         earlier = _read_earlier_manifest(folder, say)
+        work = [cut_into_blocks(c, study.seeds, kept_blocks(folder, c)) for c in cells]
         if earlier is not None:
-            _report_changes(folder, cells, earlier, say)
+            report_changes(study, work, folder, earlier, say)
         manifest = _make_manifest(study, cells, earlier)
+        written = WrittenBlocks(folder, itertools.chain(*work))
         run: dict[str, Any] = {"started": timestamp(), "ended": None, "blocks": 0, "seconds": 0.0}
         run["processes"] = process.total
         manifest["runs"].append(run)
         write_json(folder / "manifest.json", manifest)
         start = time.perf_counter()
         try:
-            for _ in _play(cells, work, folder, say, show, process):
-                run["blocks"] += 1
+            _play(cells, work, folder, say, show, process)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
-                f"stopped after {run['blocks']} blocks, which are kept in {folder}; "
+                f"stopped after {written.count()} blocks, which are kept in {folder}; "
                 "the same command continues"
             ) from None
         except OSError as error:
@@ -106,6 +105,7 @@ def _lead(
                 f"{error}; the blocks before are kept in {folder}, and the same command continues"
             ) from None
         finally:
+            run["blocks"] = written.count()
             run["ended"] = timestamp()
             run["seconds"] = round(time.perf_counter() - start, 3)
             with suppress(OSError):  # a full disk again; the blocks speak for themselves
@@ -115,8 +115,8 @@ def _lead(
 
 def _play(
     cells: tuple[Cell, ...], work: Work, folder: Path, say, show: bool | None, process: Process
-) -> Iterator[Block]:
-    """Play and write the missing blocks, and yield each, also those of other processes."""
+) -> None:
+    """Play and write the missing blocks."""
     numbers = {cell.label: number for number, cell in enumerate(cells)}
     rounds = [sum(block.num_rounds for block in blocks) for blocks in work]
     seeds = [sum(block.num_seeds for block in blocks) for blocks in work]
@@ -145,12 +145,11 @@ def _play(
             advance, skip = partial(display.advance, number), partial(display.skip, number)
             result = play_block(folder, block, same_losses, say, advance, skip)
             display.add_result(number, result)
-            yield block
-            yield from _collect(others, numbers, same_losses, display)
+            _collect(others, numbers, same_losses, display)
         while others.busy():
             display.wait(others.busy_names())
             time.sleep(_POLL_SECONDS)
-            yield from _collect(others, numbers, same_losses, display)
+            _collect(others, numbers, same_losses, display)
     if failures := others.failures():
         raise OSError("; ".join(failures))
     others.remove_files()
@@ -158,14 +157,13 @@ def _play(
 
 def _collect(
     others: OtherProcesses, numbers: dict[str, int], same_losses: SameLosses, display: Display
-) -> Iterator[Block]:
-    """Yield the blocks that other processes have finished meanwhile."""
+) -> None:
+    """Count the blocks that other processes have finished meanwhile."""
     for block, result in others.collect():
         same_losses.check(block, result)
         number = numbers[block.cell.label]
         display.advance(number, block.num_rounds)
         display.add_result(number, result)
-        yield block
 
 
 def _read_earlier_manifest(folder: Path, say) -> dict[str, Any] | None:
@@ -174,38 +172,6 @@ def _read_earlier_manifest(folder: Path, say) -> dict[str, Any] | None:
     except ValueError as error:
         say(f"{error}; a new one is written, blocks are kept")
         return None
-
-
-def _report_changes(folder: Path, cells: tuple[Cell, ...], earlier: dict[str, Any], say) -> None:
-    """Say which cells are the same as before, which are not and why."""
-    before = {entry["identity"]: entry["label"] for entry in earlier["cells"]}
-    wanted = {cell.identity for cell in cells}
-    fresh = [cell for cell in cells if cell.identity not in before]
-    dropped = {label: name for name, label in before.items() if name not in wanted}
-    if not fresh and not dropped:
-        return
-    say(f"the study has changed: {len(cells) - len(fresh)} of {len(cells)} cells are as before")
-    lines = []
-    for cell in fresh:
-        old = dropped.pop(cell.label, None)
-        kind = "new" if old is None else "changed"
-        lines.append(f"{kind}: {cell.label}{_describe_change(folder, cell, old)}")
-    lines += [f"no longer asked for, left on disk: {label}" for label in dropped]
-    for line in lines[:_MOST_CHANGES]:
-        say(line)
-    if len(lines) > _MOST_CHANGES:
-        say(f"... and {len(lines) - _MOST_CHANGES} more changes")
-
-
-def _describe_change(folder: Path, cell: Cell, identity: str | None) -> str:
-    """Return what differs from the cell of this identity, which had the same label before."""
-    try:
-        old = dict(json.loads((folder / "cells" / str(identity) / "cell.json").read_text()))
-    except (OSError, ValueError, TypeError, RecursionError):  # missing or damaged
-        return ""
-    new = json.loads(json.dumps(cell.determinants(), default=repr))
-    differing = [f"{key} was {old.get(key)}" for key in new if old.get(key) != new[key]]
-    return f" ({'; '.join(differing)})"
 
 
 def _make_manifest(
@@ -230,7 +196,8 @@ def _make_manifest(
             "sfmab_jax": commit_of(Path(__file__).parent),
         },
         "cells": [
-            {"identity": cell.identity, "label": cell.label, "cell": asdict(cell)} for cell in cells
+            {"identity": cell.identity, "label": cell.label, "cell": cell.as_table()}
+            for cell in cells
         ],
         "runs": list(earlier["runs"]) if earlier else [],
     }

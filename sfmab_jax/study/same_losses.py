@@ -6,13 +6,13 @@ one cell would be neither one sample nor the other, and cells on different losse
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.result import Result
 from sfmab_jax.study.blocks import Block
-from sfmab_jax.study.cells import Cell
 
 __all__ = ["SameLosses"]
 
@@ -33,8 +33,9 @@ class SameLosses:
 
     def check(self, block: Block, result: Result) -> None:
         """Refuse a block that was not played on the losses of those before it."""
-        first, norms = self._known.setdefault(_losses_of(block.cell), (block, result.norms))
-        difference = _describe_difference(norms, result.norms)
+        own = _compared(block, result.norms)
+        first, norms = self._known.setdefault(_losses_of(block), (block, own))
+        difference = _describe_difference(norms, own)
         if difference is None:
             return
         cells = dict.fromkeys(self._folder / "cells" / b.cell.identity for b in (first, block))
@@ -46,11 +47,26 @@ class SameLosses:
         )
 
 
-def _losses_of(cell: Cell) -> str:
-    """Return all that the losses of a cell and their norms depend on, as a text."""
+def _losses_of(block: Block) -> str:
+    """Return all that the losses of a block and their norms depend on, as a text.
+
+    Where each seed has its own losses, blocks share them with those of other strategies alone.
+    """
+    cell = block.cell
     family = (cell.family, cell.loss_parameters, cell.num_arms)
     games = (cell.num_rounds, cell.num_sequences, cell.seed, cell.checkpoints, cell.dtype)
-    return json.dumps((family, games), sort_keys=True, default=repr)
+    first = block.games.first_sequence
+    return json.dumps((family, games, first), sort_keys=True, default=repr)
+
+
+def _compared(block: Block, norms: Norms) -> Norms:
+    """Return the norms that are compared: of all sequences, or of the first of many of seeds."""
+    if block.cell.num_sequences is not None:
+        return norms
+    first: dict[str, Any] = {
+        name: value[:1].copy() for name, value in norms._asdict().items() if np.ndim(value) == 2
+    }
+    return norms._replace(**first)
 
 
 def _describe_difference(norms: Norms, others: Norms) -> str | None:

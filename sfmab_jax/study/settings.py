@@ -65,7 +65,7 @@ SETTINGS: dict[str, tuple[Callable[[str, str, Any], Any], Any]] = {
     "arms": (_integers(1, MOST_ARMS), (10,)),
     "rounds": (_integers(1, MOST_ROUNDS), (10_000,)),
     "seeds": (_integer(1, 2**31 - 1), 256),
-    "sequences": (_integer(1, 2**20), 1),
+    "sequences": (_integer(1, 2**20), None),  # by default one for each seed of a random family
     "seed": (_integer(0, 2**32 - 1), 0),
     "checkpoints": (_checkpoints, 48),
     "dtype": (_dtype, "float32"),

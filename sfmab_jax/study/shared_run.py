@@ -22,7 +22,7 @@ def play_shared(
     scales: Iterable[float],
     say: Callable[[str], None],
     settings: Mapping[str, Any],
-) -> Iterator[tuple[str, float, Results, None]]:
+) -> Iterator[tuple[str, float, Results]]:
     """Play all strategies on all families at all scales, with the results of `simulate`.
 
     Args:
@@ -32,13 +32,14 @@ def play_shared(
       bandits: by name, with the exploration option of those that have one.
       families, scales: of the losses.
       say: told in single lines what is reused, changed or damaged.
-      settings: arms, rounds, seeds, seed and dtype, as in a study file.
+      settings: arms, rounds, seeds, sequences, seed and dtype, as in a study file; None if it does
+        not give them.
 
     Yields:
-      In process 0 only, (family, scale, results of all strategies, None). The last is a speed,
-      which is unknown, as the blocks of a loss sequence are played by several processes.
+      In process 0 only, (family, scale, results of all strategies).
     """
-    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    given = {key: value for key, value in settings.items() if value is not None}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
     for name, (_, option) in bandits.items():
         lines += [f'[strategies."{name}"]', f"strategy = {json.dumps(name.split()[0])}"]
         lines += [] if option is None else [f"exploration = {json.dumps(option)}"]
@@ -51,4 +52,4 @@ def play_shared(
     if process.number == 0:
         results = load_study(folder)
         for losses, arms, rounds, scale in results.settings:
-            yield losses, scale, Results(results.on((losses, arms, rounds, scale))), None
+            yield losses, scale, Results(results.on((losses, arms, rounds, scale)))

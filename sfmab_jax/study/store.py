@@ -3,21 +3,23 @@
     DIR/manifest.json                         the study's text, cells, versions, dates, commits;
                                               see `manifest`
     DIR/cells/IDENTITY/cell.json              what determines the cell's numbers
-    DIR/cells/IDENTITY/FIRST_NUMBER.npz       a block: seeds FIRST ... FIRST + NUMBER - 1
+    DIR/cells/IDENTITY/FIRST_NUMBER.npz       a block: seeds FIRST ... FIRST + NUMBER - 1, which
+                                              are sequences where each has its own losses
     DIR/cells/IDENTITY/FIRST_NUMBER.*.state   bookmarks of an unfinished block, see `spans`
     DIR/lock                                  who wrote here last
     DIR/report/                               written by `sfmab study report`
 
 A block is an .npz file with ``regret`` and ``expected_regret`` [K, S, C] (float64), the norms of
-the losses [K, C] as ``norms/...``, and ``header``, a JSON text with the block's cell and seeds and
-the SHA-256 of all other arrays. Files are written beside their place and renamed, so that each is
-complete or missing; a block that was damaged later does not match its checksum and counts as
-missing. Equal blocks are equal files, to the byte.
+the losses [K, C] as ``norms/...``, the ``identity`` of the strategy, and ``header``, a JSON text
+with the block's cell and seeds and the SHA-256 of all other arrays. Files are written beside their
+place and renamed, so that each is complete or missing; a block that was damaged later does not
+match its checksum and counts as missing. Equal blocks are equal files, to the byte.
 """
 
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,14 +28,17 @@ import numpy as np
 
 from sfmab_jax.results.certificate import Certificate
 from sfmab_jax.results.files import write_atomically
+from sfmab_jax.results.identity import read_identity, stored_identity
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.result import Result
 from sfmab_jax.study.blocks import Block
+from sfmab_jax.study.cells import Cell
 
 __all__ = [
     "FORMAT",
     "block_header",
     "block_path",
+    "kept_blocks",
     "read_arrays",
     "read_block",
     "write_arrays",
@@ -44,12 +49,20 @@ __all__ = [
 
 FORMAT = 1
 # Fields of a block's norms that are arrays [K, C]; the others are the cell's.
-_NORMS = ("l_1", "l_2", "l_inf", "s_inf", "best", "mean")
+_NORMS = ("l_1", "l_2", "l_inf", "s_inf", "best", "mean", "smallest")
 
 
 def block_path(folder: Path, block: Block) -> Path:
     name = f"{block.first_seed:08d}_{block.num_seeds:06d}.npz"
     return folder / "cells" / block.cell.identity / name
+
+
+def kept_blocks(folder: Path, cell: Cell) -> list[tuple[int, int]]:
+    """Return (first seed, number of seeds) of a cell's blocks on disk, damaged or not."""
+    names = [path.stem for path in (folder / "cells" / cell.identity).glob("*_*.npz")]
+    found = [re.fullmatch(r"(\d{8,})_(\d{6,})", name) for name in names]
+    pairs = [(int(match[1]), int(match[2])) for match in found if match]
+    return sorted(pair for pair in pairs if pair[1] > 0)
 
 
 def write_durably(path: Path, write: Callable[[Any], Any]) -> None:
@@ -79,6 +92,7 @@ def write_block(folder: Path, block: Block, result: Result) -> None:
         "expected_regret": result.expected_regret,
         "rounds": np.asarray(result.rounds, np.int64),
         **{f"norms/{key}": getattr(result.norms, key) for key in _NORMS},
+        "identity": stored_identity(result.identity),
     }
     if result.certificate is not None:
         arrays |= {f"certificate/{k}": v for k, v in result.certificate._asdict().items()}
@@ -91,6 +105,9 @@ def read_block(folder: Path, block: Block) -> Result | str:
     if isinstance(found, str):
         return found
     header, arrays = found
+    games = (block.games.num_sequences, block.games.num_seeds)
+    if "regret" in arrays and arrays["regret"].shape[:2] != games:
+        return "of other games"
     try:
         return _result(block, arrays, header["unit"])
     except (KeyError, TypeError) as error:  # whole, but not what `write_block` writes
@@ -151,6 +168,8 @@ def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
 
 def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Result:
     cell = block.cell
+    # Blocks of earlier versions have neither the smallest loss nor what was played.
+    arrays = {"norms/smallest": np.full_like(arrays["norms/l_inf"], np.nan), **arrays}
     norms: dict[str, Any] = {key: arrays[f"norms/{key}"] for key in _NORMS}
     prefix = "certificate/"
     certificate = {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
@@ -161,10 +180,12 @@ def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Resu
         expected_regret=arrays["expected_regret"],
         norms=Norms(num_arms=cell.num_arms, rounds=arrays["rounds"], **norms),
         seed=cell.seed,
-        first_seed=block.first_seed,
+        first_seed=block.games.first_seed,
+        first_sequence=block.games.first_sequence,
         losses=cell.losses,
         dtype=cell.dtype,
         seconds=float("nan"),
         unit=unit,
+        saved_identity=read_identity(arrays["identity"]) if "identity" in arrays else None,
         certificate=Certificate(**certificate) if certificate else None,
     )

@@ -1,7 +1,7 @@
 """The results of a study, labelled: as arrays, data frames and files."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from sfmab_jax.results.certificate import Certificate
+from sfmab_jax.results.concat import concat
 from sfmab_jax.results.norms import warn_if_no_regret
 from sfmab_jax.results.result import Result
 from sfmab_jax.study.blocks import cut_into_blocks
 from sfmab_jax.study.cells import Cell
 from sfmab_jax.study.manifest import cell_from_manifest, read_manifest
 from sfmab_jax.study.same_losses import SameLosses
-from sfmab_jax.study.store import read_block
+from sfmab_jax.study.store import kept_blocks, read_block
 
-__all__ = ["CellResult", "Setting", "Study", "load_study"]
+__all__ = ["CellResult", "Setting", "Study", "load_study", "parameter_columns"]
 
 Setting = tuple[str, int, int, float]
 
@@ -77,8 +78,9 @@ class Study(Mapping[tuple[str, Setting], Result]):
     def to_xarray(self):
         """Return a labelled dataset with dimensions cell, sequence, seed and checkpoint.
 
-        Cells have coordinates strategy, losses, num_arms, num_rounds and scale, checkpoints the
-        coordinate round [cell, checkpoint]; cells with fewer are filled up with NaN and 0.
+        Cells have coordinates strategy, losses, num_arms, num_rounds, scale and those of
+        `parameter_columns`, checkpoints the coordinate round [cell, checkpoint]; cells with fewer
+        are filled up with NaN and 0. Seeds with their own losses are sequences.
         """
         xarray = _import_package("xarray")
         shape = np.max([entry.result.regret.shape for entry in self.cells], axis=0)
@@ -90,11 +92,13 @@ class Study(Mapping[tuple[str, Setting], Result]):
             for key, array in data.items():
                 array[number, : here[0], : here[1], : here[2]] = getattr(entry.result, key)
         labels = ("strategy", "losses", "num_arms", "num_rounds", "scale")
+        parameters = parameter_columns([entry.cell for entry in self.cells])
         dims = ("cell", "sequence", "seed", "checkpoint")
         return xarray.Dataset(
             {key: (dims, array) for key, array in data.items()},
             coords={
                 **{key: ("cell", [getattr(e.cell, key) for e in self.cells]) for key in labels},
+                **{key: ("cell", values) for key, values in parameters.items()},
                 "round": (("cell", "checkpoint"), rounds),
                 "sequence": np.arange(shape[0]),
                 "seed": np.arange(shape[1]),
@@ -103,10 +107,15 @@ class Study(Mapping[tuple[str, Setting], Result]):
         )
 
     def to_pandas(self):
-        """Return a data frame with a row for each cell, sequence, seed and checkpoint."""
+        """Return a data frame with a row for each cell, sequence, seed and checkpoint.
+
+        The parameters of strategies and losses are columns, too, see `parameter_columns`. Seeds
+        with their own losses are sequences.
+        """
         pandas = _import_package("pandas")
+        parameters = parameter_columns([entry.cell for entry in self.cells])
         frames = []
-        for entry in self.cells:
+        for number, entry in enumerate(self.cells):
             cell, result = entry.cell, entry.result
             sequence, seed, place = np.indices(result.regret.shape).reshape(3, -1)
             frames.append(
@@ -117,7 +126,8 @@ class Study(Mapping[tuple[str, Setting], Result]):
                         "num_arms": cell.num_arms,
                         "num_rounds": cell.num_rounds,
                         "scale": cell.scale,
-                        "sequence": sequence,
+                        **{key: values[number] for key, values in parameters.items()},
+                        "sequence": sequence + result.first_sequence,
                         "seed": seed + result.first_seed,
                         "round": result.rounds[place],
                         "regret": result.regret.ravel(),
@@ -125,7 +135,9 @@ class Study(Mapping[tuple[str, Setting], Result]):
                     }
                 )
             )
-        return pandas.concat(frames, ignore_index=True)
+        frame = pandas.concat(frames, ignore_index=True)
+        texts = [key for key in parameters if frame[key].dtype.kind not in "if"]
+        return frame.astype(dict.fromkeys(texts, "category"))
 
     def export(self, path: str | os.PathLike) -> Path:
         """Write `to_pandas` as .csv or .parquet, by the name's ending; return the path."""
@@ -138,6 +150,40 @@ class Study(Mapping[tuple[str, Setting], Result]):
         else:
             self.to_pandas().to_csv(path, index=False)
         return path
+
+
+def parameter_columns(cells: Sequence[Cell]) -> dict[str, list[Any]]:
+    """Return the parameters of strategies and losses, by column: a value for each cell.
+
+    ``strategy_beta`` is the parameter beta of the strategy, ``losses_gap`` the gap of the losses.
+    Columns of numbers have NaN where a cell has no such number, others are texts, "" for none;
+    parameters that are None in all cells have no column.
+    """
+    columns: dict[str, list[Any]] = {}
+    for number, cell in enumerate(cells):
+        own = {f"strategy_{key}": value for key, value in cell.strategy_parameters.items()}
+        for key, value in cell.loss_parameters.items():
+            if key not in ("num_arms", "scale"):  # columns of every cell
+                own[f"losses_{key}"] = value
+        for key, value in own.items():
+            columns.setdefault(key, [None] * len(cells))[number] = value
+    return {
+        key: _of_one_kind(values)
+        for key, values in columns.items()
+        if any(value is not None for value in values)
+    }
+
+
+def _of_one_kind(values: list[Any]) -> list[Any]:
+    """Return numbers, NaN for None, if all others are numbers; otherwise texts."""
+    present = [value for value in values if value is not None]
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in present):
+        return [float("nan") if value is None else value for value in values]
+    return ["" if value is None else _text(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    return " ".join(map(_text, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def load_study(path: str | os.PathLike) -> Study:
@@ -167,7 +213,7 @@ def load_study(path: str | os.PathLike) -> Study:
     >>> study.settings
     [('coins', 2, 8, 1.0)]
     >>> study["control", study.settings[0]].regret.shape
-    (1, 4, 8)
+    (4, 1, 8)
     """
     folder = Path(path)
     try:
@@ -182,7 +228,7 @@ def load_study(path: str | os.PathLike) -> Study:
     for entry in manifest["cells"]:
         cell = cell_from_manifest(entry)
         results: list[Result] = []
-        for block in cut_into_blocks(cell, manifest["seeds"]):
+        for block in cut_into_blocks(cell, manifest["seeds"], kept_blocks(folder, cell)):
             result = read_block(folder, block)
             if not isinstance(result, Result):
                 incomplete.append(f"{cell.label}, seeds from {block.first_seed}: {result}")
@@ -190,7 +236,9 @@ def load_study(path: str | os.PathLike) -> Study:
             same_losses.check(block, result)
             results.append(result)
         if results:
-            joined = _join_seeds(results)
+            # Seeds with their own losses are sequences.
+            join = concat if cell.num_sequences is None else _join_seeds
+            joined: Any = join(results)
             is_finite = np.isfinite(joined.norms.l_1).all(axis=1)
             warn_if_no_regret(cell.label, joined.expected_regret[is_finite])
             cells.append(CellResult(cell, joined))

@@ -13,8 +13,7 @@ from sfmab_jax.results.files import write_atomically
 from sfmab_jax.results.result import Result
 from sfmab_jax.results.statistics import check_level, standard_error, student_quantile
 from sfmab_jax.simulate import simulate
-from sfmab_jax.theory.guarantees import exploration_of, guarantee
-from sfmab_jax.theory.textbook import TEXTBOOK
+from sfmab_jax.theory.guarantees import guarantee
 
 __all__ = ["Rating", "WorstCase", "bound_of", "play_table", "rate"]
 
@@ -49,7 +48,7 @@ class WorstCase:
       rival_losses: that adversary's table [T, n].
       rival_score: the objective there, on the same fresh games.
       result, rival_result: the simulations behind the two scores.
-      bound: on the expected regret of this strategy on this sequence; None if none is known.
+      bound: on the expected regret of this strategy on this sequence; None if none holds.
       history: the best score so far after every check, on the games that select [checks].
       num_steps: steps taken.
       finished: False if the search was stopped before its last step.
@@ -121,16 +120,7 @@ def rate(values: np.ndarray, divisor: float) -> Rating:
     return Rating(float(values.mean() / divisor), float(error / divisor), len(values))
 
 
-def bound_of(result: Result, table: np.ndarray) -> float | None:
-    """Return the corrected bound of Algorithm 1, or the textbook's; None where none applies.
-
-    The bounds of strategies of known range need losses of at least 0; that of AHB takes the range
-    max - min.
-    """
-    if exploration_of(result) is not None:
-        return float(next(iter(guarantee(result).values()))[-1])
-    if result.name == "ahb":
-        return float(TEXTBOOK["ahb"](table.shape[1], float(len(table)), float(np.ptp(table))))
-    if result.name in TEXTBOOK and table.min() >= 0:
-        return float(guarantee(result)[f"{result.name}: bound"][-1])
-    return None
+def bound_of(result: Result) -> float | None:
+    """Return the corrected bound of Algorithm 1, or the textbook's; None where none holds."""
+    lines = [line[-1] for line in guarantee(result).lines.values()]
+    return float(lines[0]) if lines and np.isfinite(lines[0]) else None

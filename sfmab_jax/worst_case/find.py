@@ -246,7 +246,7 @@ def _evaluate(
         rival_score=rate(rival_values, divisors[1]),
         result=result,
         rival_result=rival_result,
-        bound=bound_of(result, table),
+        bound=bound_of(result),
         history=history,
         num_steps=step,
         finished=step >= search.plan.num_steps,

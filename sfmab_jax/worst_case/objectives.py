@@ -69,6 +69,7 @@ def table_norms(table: Array) -> Norms:
         jnp.max(jnp.abs(totals)),
         jnp.min(totals),
         jnp.mean(totals),
+        jnp.min(table),
     )
     num_rounds, num_arms = table.shape
     entries: Any = [value.reshape(1, 1) for value in values]

@@ -57,6 +57,47 @@ def test_run_is_reproducible_from_its_seed(small_run, tmp_path):
         assert [r["regret"] for r in csv.DictReader(few)] == earlier
 
 
+def table_of(path) -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_run_says_over_what_its_intervals_are(tmp_path):
+    """Own losses of each game by default; a family without chance has one sequence."""
+    options = "--arms 3 --rounds 100 --seeds 60 --losses bernoulli,parity --scales 1"
+    options = [*options.split(), "--strategies", "uniform,ucb1"]
+    code, printed, _ = run_command(["run", *options], tmp_path)
+    assert code == 0
+    words = " ".join(printed.split())
+    assert "95% interval, bernoulli over 60 sequences; parity given this sequence" in words
+    assert "in every game" in words  # ucb1 on parity, which does not draw
+    rows = table_of(tmp_path / "sfmab_run.csv")
+    assert [(row["sequences"], row["games"]) for row in rows] == [("60", "60")] * 2 + [
+        ("1", "60")
+    ] * 2
+    expected = sf.simulate(
+        sf.strategies.uniform(), sf.losses.bernoulli(num_arms=3), num_rounds=100, num_seeds=60
+    )
+    assert float(rows[0]["regret"]) == pytest.approx(expected.mean()[0, -1], rel=1e-12)
+    speeds = [float(row["rounds_per_second"]) for row in rows]
+    assert min(speeds) > 0
+    assert len(set(speeds)) == len(rows)  # each strategy's own
+
+
+def test_doubtful_intervals_and_single_games_are_marked(tmp_path):
+    options = "--arms 3 --rounds 100 --seeds 2 --losses bernoulli --scales 1 --strategies uniform"
+    printed = run_command(["run", *options.split(), "--sequences", "4"], tmp_path)[1]
+    assert "†: doubtful" in printed
+    assert "over 4 sequences" in printed
+    (row,) = table_of(tmp_path / "sfmab_run.csv")
+    assert (row["sequences"], row["games"], row["doubtful"]) == ("4", "8", "True")
+    single = [*options.replace("seeds 2", "seeds 1").split(), "--sequences", "1"]
+    printed = run_command(["run", *single], tmp_path)[1]
+    assert "95% interval, given this sequence" in printed
+    assert "in one game" in printed
+    assert "†" not in printed
+
+
 def test_float64_is_one_switch(tmp_path):
     options = "--arms 2 --rounds 50 --seeds 8 --losses gaussian --scales 1 --strategies exp3"
     finished = sfmab("run", *options.split(), "--dtype", "float64", folder=tmp_path)
@@ -93,6 +134,7 @@ def test_help_shows_examples(tmp_path):
         ("run --arms three", "three"),
         ("run --rounds 0", "num_rounds is 0"),
         ("run --seeds -5", "num_seeds is -5"),
+        ("run --sequences 0", "num_sequences is 0"),
         ("run --seed -1", "seed is -1"),
         ("run --scales 1,x", "'x'"),
         ("run --scales 0", "scale is 0"),

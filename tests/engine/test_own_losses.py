@@ -59,7 +59,7 @@ def assert_same_games(one, other):
     for field in ("regret", "expected_regret"):
         arrays = (getattr(result, field)[:sequences, :seeds] for result in (one, other))
         np.testing.assert_array_equal(*arrays, err_msg=field)
-    for field in ("l_1", "l_2", "l_inf", "s_inf", "best", "mean"):
+    for field in ("l_1", "l_2", "l_inf", "s_inf", "best", "mean", "smallest"):
         arrays = (getattr(result.norms, field)[:sequences] for result in (one, other))
         np.testing.assert_array_equal(*arrays, err_msg=field)
 

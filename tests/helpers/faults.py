@@ -379,8 +379,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "the identity of a cell does not tell the seeds of studies apart",
         "sfmab_jax/study/cells.py",
-        'for label in ("strategy", "losses", "scale"):',
-        'for label in ("strategy", "losses", "scale", "seed"):',
+        'for label in ("strategy", "losses", "scale", "digests", "folder"):',
+        'for label in ("strategy", "losses", "scale", "digests", "folder", "seed"):',
         "test_study_files",
     ),
     Fault(

@@ -11,7 +11,7 @@ def made(regret, name="mine", rounds=None, **options):
     regret = np.asarray(regret, np.float64)
     num_sequences, _, num_checkpoints = regret.shape
     rounds = np.arange(1, num_checkpoints + 1) if rounds is None else rounds
-    sizes = (np.full((num_sequences, num_checkpoints), float(k)) for k in range(6))
+    sizes = (np.full((num_sequences, num_checkpoints), float(k)) for k in range(7))
     described = {
         "seed": 5,
         "first_seed": 100,

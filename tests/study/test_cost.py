@@ -25,6 +25,7 @@ title = "A thousand cells"
 arms = [5, 10, 20, 50, 100]
 rounds = 100000
 seeds = 10000
+sequences = 1
 [strategies.scale_free]
 beta = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0]
 [strategies.tsallis_inf]

@@ -78,7 +78,26 @@ def test_results_are_those_of_simulate(finished):
         got = study["adaptive", ("dense", 3, 64, scale)]
         np.testing.assert_array_equal(got.regret, expected.regret)
         np.testing.assert_array_equal(got.expected_regret, expected.expected_regret)
-        np.testing.assert_array_equal(got.norms.l_2, expected.norms.l_2)
+        for ours, theirs in zip(got.norms, expected.norms, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        assert got.identity == expected.identity
+
+
+def test_blocks_of_earlier_versions_lack_the_smallest_loss_and_what_was_played(copy):
+    """They count as they did; their bounds are refused."""
+    (cell, *_) = plan_cells(parse_study(TEXT, "small.toml"))
+    (block,) = cut_into_blocks(cell, 24)
+    path = store.block_path(copy, block)
+    found = store.read_arrays(path, store.block_header(block))
+    assert not isinstance(found, str)
+    header, arrays = found
+    del arrays["identity"], arrays["norms/smallest"]
+    store.write_arrays(path, header, arrays)
+    result = store.read_block(copy, block)
+    assert isinstance(result, sf.Result)
+    assert np.isnan(result.norms.smallest).all()
+    assert result.identity is None
+    assert "does not say what was played" in sf.theory.guarantees.guarantee(result).reason
 
 
 def test_a_finished_study_is_not_played_again(copy):

@@ -15,9 +15,12 @@ from sfmab_jax.study.lock import hold
 from sfmab_jax.study.runner import run_study
 
 
+def every_cell() -> list:
+    return list(plan_cells(parse_study(FOUR_SCALES, "study.toml")))
+
+
 def everything() -> list:
-    cells = plan_cells(parse_study(FOUR_SCALES, "study.toml"))
-    return [block for cell in cells for block in cut_into_blocks(cell, 24)]
+    return [block for cell in every_cell() for block in cut_into_blocks(cell, 24)]
 
 
 def test_work_is_shared_out_evenly_and_completely():
@@ -71,7 +74,7 @@ def test_failures_of_others_are_told_in_their_words(tmp_path, monkeypatch):
     shares = [[], everything()]
     others = processes.OtherProcesses(tmp_path, Process(0, 2, "run"), shares)
     with pytest.raises(OSError, match="no space left"):
-        processes.play_share(tmp_path, shares[1], Process(1, 2, "run"), print)
+        processes.play_share(tmp_path, every_cell(), Process(1, 2, "run"), print)
     list(others.collect())
     assert not others.busy()
     assert "failed: no space left; 0 of its 4 blocks" in others.failures()[0]
@@ -111,4 +114,4 @@ def test_a_run_waits_for_the_processes_of_an_earlier_one(tmp_path):
 def test_a_folder_that_is_not_shared_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(processes, "PATIENCE", 0.2)
     with pytest.raises(OSError, match="folder that all machines share"):
-        processes.play_share(tmp_path / "elsewhere", everything(), Process(1, 2, "run"), print)
+        processes.play_share(tmp_path / "elsewhere", every_cell(), Process(1, 2, "run"), print)

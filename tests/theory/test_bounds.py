@@ -153,7 +153,8 @@ def measured(losses):
         first = losses[:num_rounds]
         total = first.sum(axis=0)
         sizes = np.abs(first).sum(), (first**2).sum(), np.abs(first).max(), np.abs(total).max()
-        rows.append([num_rounds, *sizes, total.min(), total.mean()])
+        least = total.min(), total.mean(), first.min(), total.argmin()
+        rows.append([num_rounds, *sizes, *least])
     rounds, *norms = np.array(rows).T
     return sf.Norms(losses.shape[1], rounds.astype(int), *(norm[None] for norm in norms))
 

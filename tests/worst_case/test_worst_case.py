@@ -167,7 +167,7 @@ def test_norms_of_a_table_are_those_of_simulate():
     table = np.random.default_rng(0).normal(size=(9, 3))
     mine = table_norms(jnp.asarray(table))
     theirs = sf.simulate(sf.strategies.uniform(), table, num_seeds=1, dtype="float64").norms
-    for field in ("l_1", "l_2", "l_inf", "s_inf", "best", "mean"):
+    for field in ("l_1", "l_2", "l_inf", "s_inf", "best", "mean", "smallest"):
         assert getattr(mine, field)[0, 0] == pytest.approx(getattr(theirs, field)[0, -1])
 
 

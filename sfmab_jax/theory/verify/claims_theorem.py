@@ -30,6 +30,8 @@ def norms_of(losses: np.ndarray) -> Norms:
         np.abs(sums).max(axis=1),
         sums.min(axis=1),
         sums.mean(axis=1),
+        np.minimum.accumulate(losses.min(axis=1)),
+        sums.argmin(axis=1),
     )
     rounds = np.arange(1, len(losses) + 1)
     return Norms(losses.shape[1], rounds, *(column[None] for column in columns))
