@@ -43,7 +43,10 @@ def test_a_potential_must_be_one(make, given):
 @pytest.mark.parametrize(
     ("part", "named"),
     [
-        (sampling(probabilities=lambda s, p: p[:2]), r"'mine' has probabilities of shape \[2\]"),
+        (
+            sampling(probabilities=lambda s, p: p[:2]),
+            r"probabilities .* of strategy 'mine' returns shape \[2\]",
+        ),
         (
             sampling(lambda n, dtype, unit: jnp.int32(0), update=lambda s, r: r.loss),
             r"state.sampling float32\[\] of int32\[\]; keep its type",
