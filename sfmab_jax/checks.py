@@ -1,22 +1,40 @@
 """Checks of arguments, with messages that name the value and the fix."""
 
+import contextlib
 import inspect
 import operator
-from collections.abc import Callable
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
+import jax
 import numpy as np
 from jax.core import Tracer
 
 __all__ = [
+    "PartError",
+    "check_arguments",
     "check_functions",
     "check_horizon",
     "check_integer",
+    "check_kept",
     "check_number",
     "check_positive",
     "check_probability",
+    "described",
     "horizon_argument",
     "is_known",
+    "naming_errors",
+    "refusing",
+    "strongly_typed",
+    "warn_user",
 ]
 
 _LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
@@ -72,6 +90,155 @@ def check_functions(**values: Any) -> None:
     for name, value in values.items():
         if not callable(value):
             raise ValueError(f"{name} is {value!r}; give a function")
+
+
+def check_arguments(what: str, function: Callable[..., Any], given: str, hint: str, **parameters):
+    """Raise ValueError unless a function of the user's can be called with these arguments.
+
+    Args:
+      what: names the function.
+      function: of any kind; those that do not tell their arguments pass.
+      given: the names of the arguments that it is given, as "key, round".
+      hint: what to do.
+      **parameters: given by name.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*given.split(", "), **parameters)
+    except TypeError as error:
+        named = ", ".join([given, *(f"{name}=..." for name in parameters)])
+        raise ValueError(
+            f"{what} takes {signature}, but is given ({named}): {error}; {hint}"
+        ) from None
+
+
+# What it means that JAX cannot go on with a function, by the error; the first that fits.
+_MEANINGS = (
+    (
+        jax.errors.TracerBoolConversionError,
+        "decides by a Python `if`, `while`, `and`, `or` or `not` on a number that is known only "
+        "when it is played; use jnp.where(condition, this, that)",
+    ),
+    (
+        jax.errors.TracerIntegerConversionError,
+        "takes a number that is known only when it is played for an index or a length of Python; "
+        "index arrays of jax.numpy, and keep their shapes fixed",
+    ),
+    (
+        jax.errors.TracerArrayConversionError,
+        "gives NumPy an array that is known only when it is played; use jax.numpy",
+    ),
+    (
+        jax.errors.NonConcreteBooleanIndexError,
+        "selects by a mask, so that a shape is known only when it is played; use "
+        "jnp.where(mask, values, 0)",
+    ),
+    (
+        jax.errors.UnexpectedTracerError,
+        "reads a number that another call left behind; keep it in the state",
+    ),
+    (
+        jax.errors.ConcretizationTypeError,
+        "makes a number of Python, by float(), int() or math, of one that is known only when it "
+        "is played; use jax.numpy",
+    ),
+)
+_JAX, _PACKAGE = (str(Path(file).parent) + os.sep for file in (jax.__file__, __file__))
+_CONTEXTS = contextlib.__file__  # decorators made of contexts are between functions of the package
+
+
+def warn_user(message: str) -> None:
+    """Give a RuntimeWarning at the line of the user's, however deep in the package this is."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_PACKAGE, _CONTEXTS)):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RuntimeWarning, stacklevel=level)
+
+
+class PartError(ValueError):
+    """What a function of the user's does wrong, said while JAX traces it."""
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise a `PartError` as a plain ValueError, without the frames and the notes of JAX."""
+    try:
+        yield
+    except PartError as error:
+        raise ValueError(str(error)) from None
+
+
+@contextmanager
+def naming_errors(what: str) -> Iterator[None]:
+    """Say in words of the user's, not of JAX's, why a function of the user's cannot be traced.
+
+    What goes wrong in the user's lines becomes a `PartError` that names the function and the line.
+    Errors that this package raises stay as they are, and so do unusual ones.
+
+    Args:
+      what: names the function, as "update of the sampling scheme of strategy 'mine'".
+    """
+    try:
+        yield
+    except PartError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, NameError) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = [frame for frame in frames if not frame.filename.startswith(_JAX)][-1]
+        if where.filename.startswith(_PACKAGE):
+            error.add_note(f"in {what}")
+            raise
+        text = re.sub(r"\w*Tracer\w*", "array", str(error).split("\n")[0].rstrip("."))
+        meanings = (text for kind, text in _MEANINGS if isinstance(error, kind))
+        meaning = next(meanings, f"fails: {text}")
+        place = f"line {where.lineno} of {Path(where.filename).name}"
+        raise PartError(f"{what} {meaning} ({place})") from None
+    except Exception as error:
+        error.add_note(f"in {what}")
+        raise
+
+
+def strongly_typed(state: Any) -> Any:
+    """Return the types of a state as games carry it: where it began as Python's 0, int32[]."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state)
+
+
+class _Type(str):
+    """The type of an array, as float32[3]: a text that shows itself without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def check_kept(what: str, place: str, before: Any, after: Any) -> None:
+    """Raise `PartError` unless a state keeps its structure, and its arrays their types and shapes.
+
+    Args:
+      what: names the function that returned the state ``after``.
+      place: what the state is called.
+      before, after: pytrees of `jax.ShapeDtypeStruct`.
+    """
+    structures: list[Any] = [jax.tree.structure(state) for state in (before, after)]
+    if structures[0] != structures[1]:
+        raise PartError(
+            f"{what} returns {described(after)}, not the structure of init, {described(before)}; "
+            "return the next state, made as init makes the first"
+        )
+    for (path, old), new in zip(jax.tree.leaves_with_path(before), jax.tree.leaves(after)):
+        if (old.shape, old.dtype) != (new.shape, new.dtype):
+            raise PartError(
+                f"{what} makes {place}{jax.tree_util.keystr(path)} {described(new)} of "
+                f"{described(old)}; keep its type and shape"
+            )
+
+
+def described(state: Any) -> str:
+    """Return a state in words, with the types of its arrays: Floor(num_rounds=float32[])."""
+    types = jax.tree.map(lambda x: _Type(f"{x.dtype}{list(x.shape)}"), state)
+    return shorten(repr(types), 120)
 
 
 def check_horizon(num_rounds: Any, least: int = 1) -> None:

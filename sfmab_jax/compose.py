@@ -19,7 +19,7 @@ from sfmab_jax.base import (
 )
 from sfmab_jax.numerics.arms import pick
 
-__all__ = ["Parts", "compose", "learn", "observe", "parts_of"]
+__all__ = ["Parts", "compose", "is_composed", "learn", "observe", "parts_of"]
 
 Parts = tuple[Sampling, Estimation, FullInformation]
 
@@ -67,6 +67,12 @@ def compose(
         update=Partial(_update, parts),
         feedback=show,
     )
+
+
+def is_composed(bandit: Bandit) -> bool:
+    """Whether a bandit is as `compose` made it, but for its feedback."""
+    functions = [getattr(function, "func", None) for function in bandit[:3]]
+    return functions == [_init, _probabilities, _update]
 
 
 def parts_of(bandit: Bandit) -> Parts:

@@ -16,10 +16,12 @@ from sfmab_jax.base import (
     Bandit,
     BanditState,
     feedback_of,
+    has_own_functions,
     known_function,
     with_static_functions,
 )
-from sfmab_jax.checks import check_integer
+from sfmab_jax.checks import check_integer, warn_user
+from sfmab_jax.compose import is_composed, parts_of
 from sfmab_jax.engine.gather import BatchResults
 from sfmab_jax.engine.layout import Run, chunk_rounds_for, games_per_call
 from sfmab_jax.engine.measure import Row
@@ -47,7 +49,7 @@ from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.numerics.threefry import pinned_generator
 from sfmab_jax.results.certificate import Certificate, certificate_from_rows, observe_certificates
 from sfmab_jax.results.concat import concat
-from sfmab_jax.results.norms import norms_from_row, warn_if_not_finite
+from sfmab_jax.results.norms import norms_from_row, warn_if_no_regret, warn_if_not_finite
 from sfmab_jax.results.result import KEPT_BY_OPTION, Result, Results
 from sfmab_jax.results.summary import Summarizer, Summary
 from sfmab_jax.until import Until
@@ -140,6 +142,11 @@ def simulate(
     >>> result.regret.shape
     (1, 8, 2)
     """
+    if isinstance(strategies, list | tuple) and not isinstance(strategies, Bandit):
+        raise ValueError(
+            f"strategies is a {type(strategies).__name__} of {len(strategies)}; give a Bandit, or "
+            'a dict that names them, as {"first": ..., "second": ...}'
+        )
     named = dict(strategies) if isinstance(strategies, Mapping) else {"strategy": strategies}
     if not named:
         raise ValueError("strategies is empty; give at least one bandit")
@@ -156,7 +163,6 @@ def simulate(
     dtype = check_dtype(dtype)
     for name, bandit in named.items():
         check_parameters(name, bandit, dtype)
-        check_record(record, bandit, sequence.num_arms, dtype)
     rounds = check_rounds(num_rounds, sequence)
     chosen = check_devices(devices)
     check_choice("engine", engine, ("scan", "fused"))
@@ -198,6 +204,7 @@ def simulate(
     _check_until(until, keep, bookmarks)
     for name, bandit in named.items():
         check_shapes(name, bandit, sequence.num_arms, dtype)
+        check_record(record, bandit, sequence.num_arms, dtype)
         check_engine(engine, name, bandit, record, sequence.num_arms, dtype, chosen[0])
     observers = {
         name: observe_certificates(bandit) if certificate else None
@@ -300,7 +307,13 @@ def _play_batches(
                 yield _under_own_settings()(partial(one_job, play, number, batch))
 
     def one_job(play: Callable[..., Any], number: int, batch: int, stop: threading.Event) -> Any:
-        played = play(batch, stop=stop)
+        try:
+            played = play(batch, stop=stop)
+        except jax.errors.UnexpectedTracerError:
+            raise ValueError(
+                f"strategy {list(bandits)[number]!r} or the losses keep a number of one call for "
+                "another, in a variable of theirs; they are pure functions: keep it in the state"
+            ) from None
         return None if played is None else take(number, batch, played)
 
     try:
@@ -334,7 +347,8 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
         if own[0].first_without_law is not None:
             first = np.concatenate([batch.first_without_law for batch in own]).reshape(shape[:2])
             is_finite = np.isfinite(norms.l_1).all(axis=1)[:, None]
-            has_laws = _warn_if_no_law(name, first[np.broadcast_to(is_finite, first.shape)], run)
+            first = first[np.broadcast_to(is_finite, first.shape)]
+            has_laws = _warn_if_no_law(name, bandit, first, run)
         results[name] = Result(
             name=name,
             rounds=run.checkpoints,
@@ -350,8 +364,9 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
             certificate=None if own[0].observed is None else _certificate(own, run),
             kept=_kept(own, shape[:2]),
         )
-        if has_laws and np.isfinite(norms.l_1).all():
-            _warn_if_no_regret(name, results[name].expected_regret)
+        if has_laws:
+            is_finite = np.isfinite(norms.l_1).all(axis=1)
+            warn_if_no_regret(name, results[name].expected_regret[is_finite])
     return Results(results)
 
 
@@ -378,11 +393,11 @@ def _summarize(
         totals = np.stack([results.realised, results.expected], axis=1)
         summarizers[number].add(batch * run.batch_games, totals - norms.best[:, None])
         first = results.first_without_law
-        return None if first is None or not first.any() else first[first > 0]
+        return None if first is None or not first.any() else first[first != 0]
 
     kept, seconds = play(lambda number: "all", add)
     summaries = {}
-    for number, (name, summarizer) in enumerate(zip(bandits, summarizers, strict=True)):
+    for number, (name, bandit) in enumerate(bandits.items()):
         summaries[name] = Summary(
             name=name,
             rounds=run.checkpoints,
@@ -390,12 +405,12 @@ def _summarize(
             num_seeds=run.num_seeds,
             num_arms=run.losses.num_arms,
             **_description(run, seconds[number]),
-            **summarizer.collected(),
+            **summarizers[number].collected(),
         )
         own = kept[number * run.num_batches : (number + 1) * run.num_batches]
         first = [rounds for rounds in own if rounds is not None]
-        if not first or _warn_if_no_law(name, np.concatenate(first), run):
-            _warn_if_no_regret(name, summaries[name].mean())
+        if not first or _warn_if_no_law(name, bandit, np.concatenate(first), run):
+            warn_if_no_regret(name, summaries[name].mean())
     return summaries
 
 
@@ -432,36 +447,31 @@ def _under_own_settings() -> Iterator[None]:
         yield
 
 
-def _warn_if_no_law(name: str, first: np.ndarray, run: Run) -> bool:
-    """Warn if some p'_t of a strategy was no law; return whether all were.
+def _warn_if_no_law(name: str, bandit: Bandit, first: np.ndarray, run: Run) -> bool:
+    """Warn if some p_t or p'_t of a strategy was no law; return whether all were.
 
     Args:
       name: of the strategy.
-      first: the first round of games whose p'_t was none; 0 if there is none.
+      bandit: the strategy.
+      first: the first round of games without a law, as in `rounds.watch_law`.
       run: what was played; rounds past its last one do not count.
     """
-    bad = first[(first > 0) & (first <= run.num_rounds)]
+    bad = first[(first != 0) & (np.abs(first) <= run.num_rounds)]
     if bad.size:
-        warnings.warn(
-            f"strategy {name!r} has probabilities that are no law: negative, not finite, or not of "
-            f"sum 1. The first were in round {bad.min()} of {run.num_rounds}, and there are some "
-            f"in {bad.size} of {run.num_games} games, whose results mean nothing; mend what its "
-            "sampling scheme, or its function probabilities, returns",
-            RuntimeWarning,
-            stacklevel=4,
+        earliest = bad[np.argmin(np.abs(bad))]
+        subject = "probabilities" if earliest > 0 else "plays p_t"
+        culprit = "sampling scheme" if is_composed(bandit) else "function probabilities"
+        if earliest < 0:
+            _, *parts = parts_of(bandit)
+            words = zip(parts, ("estimation scheme", "full-information strategy"), strict=True)
+            culprit = " or ".join(text for part, text in words if not has_own_functions(part))
+        warn_user(
+            f"strategy {name!r} has {subject} that are no law: negative, not finite, or not of "
+            f"sum 1. They were first seen in round {abs(earliest)} of {run.num_rounds}, and there "
+            f"are some in {bad.size} of {run.num_games} games, whose results mean nothing; mend "
+            f"what its {culprit} returns"
         )
     return not bad.size
-
-
-def _warn_if_no_regret(name: str, regret: np.ndarray) -> None:
-    """Warn if a strategy broke down, on losses that are finite."""
-    if not np.isfinite(regret).all():
-        warnings.warn(
-            f"strategy {name!r} has regret that is not finite, on losses that are: its "
-            "parameters do not fit them; give it the scale of the losses",
-            RuntimeWarning,
-            stacklevel=4,
-        )
 
 
 def _regret(best: np.ndarray, totals: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:

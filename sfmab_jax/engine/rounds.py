@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from sfmab_jax.base import Bandit, BanditState, Round
+from sfmab_jax.base import Bandit, BanditState, Round, has_own_functions
+from sfmab_jax.compose import is_composed, parts_of
 from sfmab_jax.engine.lanes import OverGames, keep_shared, over_lanes
 from sfmab_jax.engine.loss_stream import LossProcess, RoundMaker, early_values, round_maker
 from sfmab_jax.engine.measure import Measure, measure_round
@@ -38,6 +39,11 @@ __all__ = [
 ]
 
 
+# The laws of all first rounds are watched, later those of every so many: of all rounds it would
+# take an eighth of the time of a fast strategy. An odd number, so that even and odd rounds are met.
+_FIRST_WATCHED, _WATCHED_EVERY = 64, 31
+
+
 class GroupState(NamedTuple):
     """All that is carried from round to round for a group of W games.
 
@@ -51,7 +57,7 @@ class GroupState(NamedTuple):
     records: Any  # what `record` returned at the checkpoints, leaves [C, ..., W]
     observed: Any  # what the observer carries, leaves [..., W]
     observer_rows: Any  # and its rows at the checkpoints [C, R, W]
-    # The first round whose p'_t is no law, int32 [W], 0 if there is none; () if none is watched.
+    # The first round without a law, int32 [W], see `watch_law`; () if nothing is watched.
     first_without_law: Any
     losses: Any = ()  # the states of the lanes' own loss processes, leaves [..., W]; () if shared
     measure: Measure | tuple[()] = ()  # of the lanes' own losses; () if they are not measured here
@@ -79,13 +85,15 @@ def begin_group(
 ) -> GroupState:
     """Return the state of a group before round 1.
 
-    ``watch_laws``: whether to check in every round that p'_t is a law; the package's own parts do
-    not need it.
+    ``watch_laws``: whether to check that p_t and p'_t are laws, in the first 64 rounds and every
+    31st after them; the package's own parts do not need it.
     """
     mapped = over_games("vmap")  # once for a run, so that speed does not matter
-    state = jax.tree.map(
+    first_state = bandit.init(num_arms, dtype, loss_unit)
+    watched = watch_law(bandit, first_state, jnp.int32(1), jnp.int32(0)) if watch_laws else ()
+    state, watched = jax.tree.map(
         lambda x: lax.broadcast_in_dim(x, (*jnp.shape(x), num_games), range(jnp.ndim(x))),
-        bandit.init(num_arms, dtype, loss_unit),
+        (first_state, watched),
     )
     zero = start_sum(jnp.zeros(num_games, dtype))
     recorded = () if record is None else jax.eval_shape(mapped(record), state)
@@ -108,7 +116,7 @@ def begin_group(
         records=rows_of(recorded),
         observed=observed,
         observer_rows=rows_of(row),
-        first_without_law=jnp.zeros(num_games, jnp.int32) if watch_laws else (),
+        first_without_law=watched,
     )
 
 
@@ -326,17 +334,24 @@ def draw_of_round(
 
 
 def watch_law(bandit: Bandit, state: BanditState, round_: Array, first_without_law: Any) -> Any:
-    """Return the first round up to this one whose p'_t is no law, 0 if all are.
+    """Return the first round seen, up to this one, whose p_t or p'_t is no law; 0 if there is none.
 
-    A law is finite, of sum 1 up to 1e-3 and not negative up to 1e-5. ``first_without_law`` is the
-    same of the round before, int32 []; () if nothing is watched, and then so is the result.
+    Negated where it is p_t, from the full-information strategy; this is looked at where functions
+    of the user's may have made it. A law is finite, of sum 1 up to 1e-3 and not negative up to
+    1e-5. ``first_without_law`` is the same of the round before, int32 []; () if nothing is watched,
+    and then so is the result.
     """
     if not isinstance(first_without_law, Array):
         return first_without_law
-    law = bandit.probabilities(state)
+    fault = jnp.where(_is_law(bandit.probabilities(state)), 0, round_)
+    if is_composed(bandit) and not has_own_functions(parts_of(bandit)[1:]):
+        fault = jnp.where(_is_law(state.full_information.play), fault, -round_)
+    return jnp.where(first_without_law == 0, fault, first_without_law)
+
+
+def _is_law(law: Array) -> Array:
     # NaN is neither below nor above anything.
-    is_law = (jnp.abs(arm_sum(law) - 1) <= 1e-3) & (jnp.min(law) >= -1e-5)
-    return jnp.where((first_without_law == 0) & ~is_law, round_, first_without_law)
+    return (jnp.abs(arm_sum(law) - 1) <= 1e-3) & (jnp.min(law) >= -1e-5)
 
 
 def _make_losses(
@@ -399,28 +414,23 @@ def _play_round_of_group(
     # One sequence for all lanes: [n], closed over. One for each: [n, W], mapped like the state.
     own_losses = (losses,) if losses.ndim > 1 else ()
 
-    def play_lane(state, key, observed, first_without_law, losses=losses):
+    def play_lane(state, key, observed, losses=losses):
         after, arm, *played = play_round_of_game(
             bandit, observer, round_, state, key, losses, observed
         )
-        watched = watch_law(bandit, state, round_, first_without_law)
-        return after, arm if tallies else (), *played, watched
+        return after, arm if tallies else (), *played
 
-    state, arms, loss, advantage, observed, first_without_law = mapped(play_lane)(
-        group.bandit, game_keys, group.observed, group.first_without_law, *own_losses
+    state, arms, loss, advantage, observed = mapped(play_lane)(
+        group.bandit, game_keys, group.observed, *own_losses
     )
     group = group._replace(
         bandit=state,
         realised=mapped(add)(group.realised, loss),
         advantage=mapped(add)(group.advantage, advantage),
         observed=observed,
-        first_without_law=first_without_law,
     )
 
-    def current_totals() -> Array:
-        return jnp.stack([*group.realised, *group.advantage])
-
-    group = group._replace(totals=write_row(group.totals, row, is_checkpoint, current_totals))
+    group = _write_totals(mapped, bandit, group, round_, row, is_checkpoint)
     if observer is not None:
         follow = partial(mapped(observer.row), observed, state)
         rows = write_row(group.observer_rows, row, is_checkpoint, follow)
@@ -429,3 +439,37 @@ def _play_round_of_group(
         rows = write_row(group.records, row, is_checkpoint, partial(mapped(record), state))
         group = group._replace(records=rows)
     return group, arms
+
+
+def _write_totals(
+    mapped: OverGames,
+    bandit: Bandit,
+    group: GroupState,
+    round_: Array,
+    row: Array,
+    is_checkpoint: Array,
+) -> GroupState:
+    """Write the totals at a checkpoint; if laws are watched, look at those of the next round.
+
+    Both in one branch, as every branch costs a fast strategy some percent of its time.
+    """
+    totals, watched = group.totals, group.first_without_law
+
+    def current_totals() -> Array:
+        return jnp.stack([*group.realised, *group.advantage])
+
+    if not isinstance(watched, Array):
+        return group._replace(totals=write_row(totals, row, is_checkpoint, current_totals))
+    is_watched = (round_ < _FIRST_WATCHED) | (round_ % _WATCHED_EVERY == 0)
+
+    def watch(totals: Array, watched: Array) -> tuple[Array, Array]:
+        def watch_lane(state: BanditState, first: Array) -> Array:
+            return watch_law(bandit, state, round_ + 1, first)
+
+        kept = jnp.where(is_checkpoint, current_totals(), totals[row])
+        return totals.at[row].set(kept), mapped(watch_lane)(group.bandit, watched)
+
+    totals, watched = lax.cond(
+        is_checkpoint | is_watched, watch, lambda *same: same, totals, watched
+    )
+    return group._replace(totals=totals, first_without_law=watched)

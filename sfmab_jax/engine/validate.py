@@ -1,14 +1,32 @@
 """Validate what `simulate` is given, before anything is compiled."""
 
 from collections.abc import Callable, Sequence
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sfmab_jax.base import Bandit, BanditState, with_static_functions
-from sfmab_jax.checks import check_integer
+from sfmab_jax.base import (
+    Bandit,
+    BanditState,
+    Estimation,
+    Round,
+    has_own_functions,
+    with_static_functions,
+)
+from sfmab_jax.checks import (
+    PartError,
+    check_arguments,
+    check_integer,
+    check_kept,
+    described,
+    naming_errors,
+    refusing,
+    strongly_typed,
+)
+from sfmab_jax.compose import compose, is_composed, parts_of
 from sfmab_jax.engine.layout import Run
 from sfmab_jax.engine.loss_stream import has_chance
 from sfmab_jax.losses import LossSequence
@@ -55,7 +73,7 @@ _GOOD_SHAPES: set[Any] = set()
 
 
 def check_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> None:
-    """Refuse a strategy whose p'_t is not [n], or whose state does not keep its types."""
+    """Refuse a strategy that cannot be played: laws that are not [n], states that change type."""
     # Bare functions would be leaves, of which only the type is looked at.
     leaves, structure = jax.tree.flatten(with_static_functions(bandit))
     kind = (
@@ -66,45 +84,170 @@ def check_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> N
     )
     if kind in _GOOD_SHAPES:
         return
-    _trace_shapes(name, bandit, num_arms, dtype)
+    with refusing():
+        _trace_round(name, bandit, num_arms, dtype)
+    if is_composed(bandit):
+        _check_weigh(name, parts_of(bandit)[1], num_arms, dtype)
     if len(_GOOD_SHAPES) >= 256:
         _GOOD_SHAPES.clear()
     _GOOD_SHAPES.add(kind)
 
 
-def _trace_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> None:
-    arm, losses = jax.ShapeDtypeStruct((), np.int32), jax.ShapeDtypeStruct((num_arms,), dtype)
-    state = jax.eval_shape(lambda: bandit.init(num_arms, dtype))
-    for path, leaf in jax.tree.leaves_with_path(state):
-        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            raise ValueError(
-                f"strategy {name!r} has a random key in state{jax.tree_util.keystr(path)}; parts "
-                "are pure functions of what was played and get no random numbers of their own"
-            )
-    shape = jax.eval_shape(bandit.probabilities, state).shape
-    if shape != (num_arms,):
-        raise ValueError(
-            f"strategy {name!r} has probabilities of shape {list(shape)}; give [{num_arms}]"
+# The fields of a `BanditState`, in words.
+_PARTS = {
+    "sampling": "sampling scheme",
+    "estimation": "estimation scheme",
+    "full_information": "full-information strategy",
+}
+# What the functions of a part, or of a bandit without parts, are given.
+_GIVEN = {
+    "init": "num_arms, dtype, loss_unit",
+    "probabilities": "state, play",
+    "estimate": "state, play, probabilities, arm, loss",
+    "weigh": "state, play, probabilities, arm, loss",
+    "update": "state, round",
+}
+_GIVEN_OF_BANDITS = _GIVEN | {"probabilities": "state", "update": "state, arm, loss"}
+
+
+def _trace_round(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> None:
+    """Trace the start of a game and one round, and check what every function returns."""
+    subject = f"strategy {name!r}"
+    if is_composed(bandit):
+        parts = (
+            _checked(part, f"the {words} of {subject}", f"state.{field}", num_arms)
+            for part, (field, words) in zip(parts_of(bandit), _PARTS.items(), strict=True)
         )
+        checked = compose(*parts)._replace(feedback=bandit.feedback)
+    else:
+        checked = _checked(bandit, subject, "state", num_arms)
+    unit = jax.ShapeDtypeStruct((), dtype)
+    state = strongly_typed(jax.eval_shape(lambda unit: checked.init(num_arms, dtype, unit), unit))
+    if is_composed(bandit):
+        _check_play(subject, state.full_information, num_arms)
+    jax.eval_shape(checked.probabilities, state)
+    arm, losses = jax.ShapeDtypeStruct((), np.int32), jax.ShapeDtypeStruct((num_arms,), dtype)
     later = jax.eval_shape(
-        lambda s, arm, losses: bandit.update(s, arm, bandit.feedback(losses, arm)),
+        lambda s, arm, losses: checked.update(s, arm, checked.feedback(losses, arm)),
         state,
         arm,
         losses,
     )
-    expected: Any = jax.tree.structure(state)
-    returned: Any = jax.tree.structure(later)
-    if expected != returned:
-        raise ValueError(
-            f"strategy {name!r}: update returns {returned}, not the structure of init, {expected}; "
-            "return the same"
+    if is_composed(bandit):
+        for field, words in _PARTS.items():
+            before, after = getattr(state, field), getattr(later, field)
+            check_kept(f"update of the {words} of {subject}", f"state.{field}", before, after)
+    else:
+        check_kept(f"update of {subject}", "state", state, later)
+
+
+def _checked(part: Any, subject: str, place: str, num_arms: int) -> Any:
+    """Return a part, or a bandit, with functions that check what they are given and return."""
+    given = _GIVEN_OF_BANDITS if isinstance(part, Bandit) else _GIVEN
+    shapes = {"probabilities": (num_arms,), "estimate": (num_arms,), "weigh": ()}
+
+    def checked(kind: str) -> Callable[..., Any]:
+        function, what = getattr(part, kind), f"{kind} of {subject}"
+        hint = f"define {kind}({given[kind]})"
+        if not callable(function):
+            raise PartError(f"{what} is {shorten(repr(function), 80)}; {hint}")
+        check_arguments(what, function, given[kind], hint)
+
+        def call(*arguments: Any) -> Any:
+            with naming_errors(what):
+                returned = function(*arguments)
+            if kind in shapes:
+                _check_shape(what, returned, shapes[kind])
+            else:
+                _check_leaves(what, place, returned)
+            return returned
+
+        return call
+
+    kinds = [kind for kind in given if kind in part._fields]
+    if getattr(part, "weigh", given) is None:  # it may be left out
+        kinds.remove("weigh")
+    return part._replace(**{kind: checked(kind) for kind in kinds})
+
+
+def _check_shape(what: str, returned: Any, shape: tuple[int, ...]) -> None:
+    """Refuse what is not an array of this shape."""
+    if not _is_array(returned) or np.shape(returned) != shape:
+        text = f"shape {list(np.shape(returned))}" if _is_array(returned) else repr(returned)
+        wanted = "one number for each arm, " if shape else "a number, "
+        raise PartError(f"{what} returns {shorten(text, 80)}; return {wanted}{list(shape)}")
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value is an array or a number; keys are, texts are not."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype.kind in "fiubc"
+    return isinstance(value, jax.Array | int | float)
+
+
+def _check_leaves(what: str, place: str, state: Any) -> None:
+    """Refuse a state with a leaf that is no array, or that is a random key."""
+    for path, leaf in jax.tree.leaves_with_path(state):
+        where = f"{place}{jax.tree_util.keystr(path)}"
+        if not _is_array(leaf):
+            raise PartError(
+                f"{what} puts {shorten(repr(leaf), 60)} in {where}; a state holds arrays and "
+                "numbers: leave the rest to the function that makes the part"
+            )
+        if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            raise PartError(
+                f"{what} has a random key in {where}; parts are pure functions of what was played "
+                "and get no random numbers of their own"
+            )
+
+
+def _check_play(subject: str, state: Any, num_arms: int) -> None:
+    """Refuse a full-information strategy whose state has no play [n]."""
+    what = f"the full-information strategy of {subject}"
+    if not hasattr(state, "play"):
+        raise PartError(
+            f"{what} has the state {described(state)}, without play; return a NamedTuple with "
+            f"the field play, p_{{t+1}} [{num_arms}]"
         )
-    for (path, before), after in zip(jax.tree.leaves_with_path(state), jax.tree.leaves(later)):
-        if (before.shape, before.dtype) != (after.shape, after.dtype) and not before.weak_type:
+    shape = getattr(state.play, "shape", None)
+    if shape != (num_arms,):
+        raise PartError(
+            f"{what} has play {described(state.play)}; give one number for each arm, [{num_arms}]"
+        )
+
+
+def _check_weigh(name: str, estimation: Estimation, num_arms: int, dtype: np.dtype) -> None:
+    """Refuse a user's ``weigh`` that is not what ``estimate`` has at the arm, and 0 elsewhere."""
+    if estimation.weigh is None or has_own_functions(estimation):
+        return
+    rounds, generator = 2, np.random.default_rng(0)
+    laws = (0.5 / num_arms + 0.5 * generator.dirichlet(np.ones(num_arms), rounds)).astype(dtype)
+    arms = np.array([0, num_arms - 1], np.int32)
+    losses = generator.uniform(0.1, 1, rounds).astype(dtype)
+
+    @jax.jit
+    def first_rounds(estimation: Any, laws, arms, losses) -> list[Any]:
+        state, estimates = estimation.init(num_arms, dtype, jnp.ones((), dtype)), []
+        for law, arm, loss in zip(laws, arms, losses):
+            arguments = (state, law, law, arm, loss)
+            estimates.append((estimation.estimate(*arguments), estimation.weigh(*arguments)))
+            state = estimation.update(state, Round(law, law, arm, loss, *estimates[-1]))
+        return estimates
+
+    made = first_rounds(estimation, list(laws), list(arms), list(losses))
+    for t, (arm, (estimate, weighed)) in enumerate(zip(arms, made)):
+        estimate, weighed = np.asarray(estimate), np.asarray(weighed)
+        expected = np.where(np.arange(num_arms) == arm, weighed, 0)
+        largest = np.maximum(np.abs(estimate).max(), np.abs(weighed))
+        off = np.abs(estimate - expected) > 1e-3 * largest  # never where one is not a number
+        if off.any():
+            i = int(np.argmax(off))
+            whose = "the arm that was played" if i == arm else f"arm {i}, which was not played"
             raise ValueError(
-                f"strategy {name!r}: update makes state{jax.tree_util.keystr(path)} "
-                f"{after.dtype}{list(after.shape)} of {before.dtype}{list(before.shape)}; "
-                "keep its type and shape"
+                f"weigh of the estimation scheme of strategy {name!r} does not agree with "
+                f"estimate: in round {t + 1}, with arm {arm} played, estimate has "
+                f"{estimate[i]:.4g} for {whose}, and weigh says {expected[i]:.4g}; mend one of "
+                "them, or leave out weigh, which is for estimates that are 0 on all other arms"
             )
 
 

@@ -1,18 +1,33 @@
 """The type of a loss sequence, and sequences made from arrays and functions."""
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from textwrap import shorten
 from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jax.tree_util import Partial
 
-from sfmab_jax.base import has_own_functions, with_static_functions
-from sfmab_jax.checks import check_functions, check_integer, check_number, check_positive
+from sfmab_jax.base import has_own_functions, static_functions, with_static_functions
+from sfmab_jax.checks import (
+    PartError,
+    check_arguments,
+    check_functions,
+    check_integer,
+    check_kept,
+    check_number,
+    check_positive,
+    naming_errors,
+    refusing,
+    strongly_typed,
+)
 from sfmab_jax.losses.draws import round_words
 from sfmab_jax.numerics.threefry import pinned_generator, root_key
 
@@ -37,6 +52,12 @@ __all__ = [
 
 MOST_ARMS = 2**24
 MOST_ROUNDS = 2**31 - 2**16
+
+# Why functions of losses are given no more.
+_OBLIVIOUS = (
+    "losses are oblivious here, made from the key and the round before the game: they see no arm, "
+    "play or loss of the player; parameters are given by name"
+)
 
 
 class LossTable(Protocol):
@@ -248,19 +269,19 @@ def as_loss_sequence(losses: Any) -> LossSequence:
             )
         return from_array(losses)
     if losses.next is not None:
-        _check_shapes(losses)
+        _check_losses(losses)
     return losses
 
 
 @pinned_generator()
-def _check_shapes(losses: LossSequence) -> None:
+def _check_losses(losses: LossSequence) -> None:
     """Raise ValueError unless a loss is [n]: fewer would be filled up with zeros, silently."""
     family = with_static_functions((losses.init, losses.next))
-    # JAX holds on to what it has traced, and a user's function may hold on to a table.
     if has_own_functions(family):
-        loss = _traced_first_loss.eval_shape(*family)
+        loss = _traced_first_loss.eval_shape(*family, root_key(0), np.int32(1))
     else:
-        loss = jax.eval_shape(lambda: _first_loss(*family))
+        with refusing():
+            loss = _trace_users_loss(losses.name, family)
     if not isinstance(loss, jax.ShapeDtypeStruct):
         raise ValueError(f"{losses.name} returns {loss!r}; return the losses of the arms, an array")
     if loss.shape != (losses.num_arms,):
@@ -270,12 +291,99 @@ def _check_shapes(losses: LossSequence) -> None:
         )
 
 
-def _first_loss(init: Callable[..., Any], next_loss: Callable[..., Any]) -> Any:
-    key = root_key(0)
-    return next_loss(init(key), key, np.int32(1))[1]
+def _first_loss(init: Callable[..., Any], next_loss: Callable[..., Any], key, round_) -> Any:
+    return next_loss(init(key), key, round_)[1]
 
 
 _traced_first_loss = jax.jit(_first_loss)
+# Functions of users whose numbers were found to be the same whenever they are traced.
+_WITH_FIXED_NUMBERS: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
+
+
+def _trace_users_loss(name: str, family: tuple[Callable[..., Any], Callable[..., Any]]) -> Any:
+    """Return the type of a loss; refuse numbers drawn from a generator of NumPy's or Python's.
+
+    These become constants of the program, the same in every round of every sequence. A second trace
+    has others.
+    """
+    what = f"the function of losses {name!r}"
+    init, next_loss = family
+
+    def first_state(key):
+        with naming_errors(what):
+            return init(key)
+
+    def first_loss(state, key, round_):
+        with naming_errors(what):
+            returned = next_loss(state, key, round_)
+        if not isinstance(returned, tuple | list) or len(returned) != 2:
+            raise PartError(f"{what} returns no pair; return (the next state, the losses [n])")
+        if not isinstance(returned[1], jax.Array | np.ndarray):
+            raise PartError(
+                f"{name} returns {shorten(repr(returned[1]), 80)}; return the losses of the arms, "
+                "an array"
+            )
+        return returned
+
+    def trace() -> tuple[list[Any], Any, Any, Any]:
+        # Functions of their own each time, as JAX holds on to what it has traced.
+        begin = jax.make_jaxpr(lambda key: first_state(key), return_shape=True)
+        play = jax.make_jaxpr(lambda *given: first_loss(*given), return_shape=True)
+        key = root_key(0)
+        start, before = begin(key)
+        before = strongly_typed(before)
+        program, (after, loss) = play(before, key, np.int32(1))
+        programs = (start, program)
+        consts = [x for one in programs for x in (*one.consts, *_literals(one.jaxpr))]
+        return consts, before, after, loss
+
+    numbers, before, after, loss = trace()
+    check_kept(what, "state", before, after)
+    new = [function for function in static_functions(family) if not _has_fixed_numbers(function)]
+    if not new:
+        return loss
+    for one, other in zip(numbers, trace()[0]):
+        if _differ(one, other):
+            raise PartError(
+                f"{what} has other numbers each time it is read, "
+                f"{shorten(str(one), 40)} and {shorten(str(other), 40)}: it draws them from a "
+                "generator of NumPy's or Python's, and every round of every sequence would have "
+                "the same; draw from the key, as jax.random.uniform(key, (num_arms,)), or once "
+                "and outside the function"
+            )
+    for function in new:
+        with suppress(TypeError):  # of a kind that cannot be kept in a set
+            _WITH_FIXED_NUMBERS.add(function)
+    return loss
+
+
+def _has_fixed_numbers(function: Callable[..., Any]) -> bool:
+    try:
+        return function in _WITH_FIXED_NUMBERS
+    except TypeError:
+        return False
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether two constants of one shape have other numbers; keys are taken to be the same."""
+    dtype = getattr(one, "dtype", None)
+    is_key = dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.extended)
+    if one is other or is_key or np.shape(one) != np.shape(other):
+        return False
+    return not np.array_equal(np.asarray(one), np.asarray(other), equal_nan=True)
+
+
+def _literals(jaxpr: Jaxpr) -> Iterator[Any]:
+    """Yield the numbers that are written in a program, calls and loops included."""
+    for eqn in jaxpr.eqns:
+        yield from (x.val for x in eqn.invars if isinstance(x, Literal))
+        for inner in jax.tree.leaves(list(eqn.params.values())):
+            if isinstance(inner, ClosedJaxpr):
+                yield from inner.consts
+                yield from _literals(inner.jaxpr)
+            elif isinstance(inner, Jaxpr):
+                yield from _literals(inner)
+    yield from (x.val for x in jaxpr.outvars if isinstance(x, Literal))
 
 
 def best_arm(num_arms: int) -> np.ndarray:
@@ -300,6 +408,7 @@ def _memoryless(give, loss, num_arms: int, magnitude: float, name: str, mean, pa
     """Return the sequence of ``loss(give(key, round), round, **parameters)``."""
     check_functions(loss=loss, **{} if mean is None else {"mean": mean})
     _check_family(num_arms, magnitude)
+    check_arguments(f"loss of {name!r}", loss, "key, round", _OBLIVIOUS, **parameters)
     parameters = in_float32(parameters)
     return LossSequence(
         num_arms=num_arms,
@@ -317,6 +426,9 @@ def _recurrence(
     """Return the sequence of ``next_loss(state, give(key, round), round, **parameters)``."""
     check_functions(init=init, next_loss=next_loss, **{} if mean is None else {"mean": mean})
     _check_family(num_arms, magnitude)
+    check_arguments(f"init of {name!r}", init, "key", _OBLIVIOUS, **parameters)
+    given = "state, key, round"
+    check_arguments(f"next_loss of {name!r}", next_loss, given, _OBLIVIOUS, **parameters)
     parameters = in_float32(parameters)
     return LossSequence(
         num_arms=num_arms,

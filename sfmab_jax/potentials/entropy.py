@@ -19,15 +19,26 @@ def negative_entropy() -> Potential:
     0.0
     """
     return Potential(
-        psi=Partial(jnp.exp),
-        inverse=Partial(jnp.log),
-        derivative=Partial(jnp.exp),
+        psi=Partial(_exp),
+        inverse=Partial(_log),
+        derivative=Partial(_exp),
         primitive=Partial(_primitive),
-        conjugate=Partial(jnp.exp),
+        conjugate=Partial(_exp),
         divergence=Partial(_divergence),
         solve=Partial(_solve),
         stability=Partial(entropy_stability),
     )
+
+
+# Functions of this module, as those of JAX cannot be pickled.
+
+
+def _exp(u: Array) -> Array:
+    return jnp.exp(u)
+
+
+def _log(x: Array) -> Array:
+    return jnp.log(x)
 
 
 def _primitive(x: Array) -> Array:

@@ -1,13 +1,13 @@
 """The log barrier, -log x: the regulariser of Algorithm 1."""
 
-from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.tree_util import Partial
 
 from sfmab_jax.numerics.double_word import reciprocal
-from sfmab_jax.numerics.potential import Potential, Power
+from sfmab_jax.numerics.potential import Potential, Power, Stability
 from sfmab_jax.numerics.remainders import log_remainder, log_remainder_near
 from sfmab_jax.numerics.root_finding import monotone_solve
 from sfmab_jax.numerics.stability_power import power_stability, power_stability_on_arm
@@ -87,5 +87,10 @@ _POWER = Power(
     coefficient=1.0,
 )
 
-_stability = partial(power_stability, _POWER)
-_stability_on_arm = partial(power_stability_on_arm, _POWER)
+
+def _stability(*play_and_loss: Array) -> Array:
+    return power_stability(_POWER, *play_and_loss)
+
+
+def _stability_on_arm(*play_and_loss: Any) -> Stability:
+    return power_stability_on_arm(_POWER, *play_and_loss)

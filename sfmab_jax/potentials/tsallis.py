@@ -3,7 +3,6 @@
 `square_root` is `tsallis(0.5)` written without general powers, and so faster.
 """
 
-from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -234,5 +233,10 @@ _ROOT_POWER = Power(
     coefficient=0.5,
 )
 
-_root_stability = partial(power_stability, _ROOT_POWER)
-_root_stability_on_arm = partial(power_stability_on_arm, _ROOT_POWER)
+
+def _root_stability(*play_and_loss: Array) -> Array:
+    return power_stability(_ROOT_POWER, *play_and_loss)
+
+
+def _root_stability_on_arm(*play_and_loss: Any) -> Stability:
+    return power_stability_on_arm(_ROOT_POWER, *play_and_loss)

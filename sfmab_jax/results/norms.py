@@ -1,14 +1,14 @@
 """Norms of loss sequences at the checkpoints, in which bounds are stated."""
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 
+from sfmab_jax.checks import warn_user
 from sfmab_jax.engine.measure import Row, unit_of_squares
 from sfmab_jax.losses import LossSequence
 
-__all__ = ["Norms", "norms_from_row", "warn_if_not_finite"]
+__all__ = ["Norms", "norms_from_row", "warn_if_no_regret", "warn_if_not_finite"]
 
 
 class Norms(NamedTuple):
@@ -85,10 +85,22 @@ def warn_if_not_finite(norms: Norms, losses: LossSequence, first_sequence: int) 
             (rows,) = losses.table[np.array([first_sequence + k]), slice(first - 1, last)]
             row = first + int(np.argmax(~np.isfinite(rows).all(axis=1)))
             where = f"in row {row}, which has changed since it was checked"
-        warnings.warn(
+        warn_user(
             f"{losses.name}: sequence {first_sequence + k} has a loss that is not finite, or too "
             f"large for its magnitude, {where}; results from there on are not numbers, those "
-            "before are kept",
-            RuntimeWarning,
-            stacklevel=4,
+            "before are kept"
+        )
+
+
+def warn_if_no_regret(name: str, regret: np.ndarray) -> None:
+    """Warn if a strategy broke down, on losses that are finite.
+
+    Args:
+      name: of the strategy.
+      regret: of any shape, on such losses.
+    """
+    if not np.isfinite(regret).all():
+        warn_user(
+            f"strategy {name!r} has regret that is not finite, on losses that are: its "
+            "parameters do not fit them; give it the scale of the losses"
         )

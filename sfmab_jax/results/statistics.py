@@ -200,9 +200,10 @@ def in_words(
         return f"mean regret {means.mean():.4g}"
     if not np.isfinite(low[0]):
         return f"regret {means[0]:.4g} in a single game {where}"
-    spread = f"in [{low[0]:.4g}, {high[0]:.4g}]" if low[0] < high[0] else "in every game"
+    if low[0] == high[0]:
+        return f"mean regret {means[0]:.4g} in every game {where}"
     mark = ", doubtful: few games or heavy tails" if doubtful[0] else ""
-    return f"mean regret {means[0]:.4g} {spread} {where}{mark}"
+    return f"mean regret {means[0]:.4g} in [{low[0]:.4g}, {high[0]:.4g}] {where}{mark}"
 
 
 def student_quantile(level: float, count: int) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sfmab_jax.results.certificate import Certificate
 from sfmab_jax.results.concat import concat
+from sfmab_jax.results.norms import warn_if_no_regret
 from sfmab_jax.results.result import Result
 from sfmab_jax.study.blocks import cut_into_blocks
 from sfmab_jax.study.cells import Cell
@@ -237,7 +238,10 @@ def load_study(path: str | os.PathLike) -> Study:
         if results:
             # Seeds with their own losses are sequences.
             join = concat if cell.num_sequences is None else _join_seeds
-            cells.append(CellResult(cell, join(results)))
+            joined: Any = join(results)
+            is_finite = np.isfinite(joined.norms.l_1).all(axis=1)
+            warn_if_no_regret(cell.label, joined.expected_regret[is_finite])
+            cells.append(CellResult(cell, joined))
     return Study(folder, manifest, tuple(cells), tuple(incomplete))
 
 

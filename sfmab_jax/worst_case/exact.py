@@ -8,7 +8,9 @@ import numpy as np
 from jax import Array, lax
 
 from sfmab_jax.base import Bandit
+from sfmab_jax.checks import is_known
 from sfmab_jax.numerics.arms import pick
+from sfmab_jax.results.norms import warn_if_no_regret
 from sfmab_jax.worst_case.differentiable import play_round
 
 __all__ = ["exact_gradient", "exact_regret"]
@@ -65,4 +67,8 @@ def exact_gradient(bandit: Bandit, losses: Any) -> tuple[Array, Array]:
     >>> float(value), slope.tolist()
     (0.5, [[0.5, -0.5]])
     """
-    return jax.value_and_grad(exact_regret, argnums=1)(bandit, jnp.asarray(losses))
+    table = jnp.asarray(losses)
+    value, slope = jax.value_and_grad(exact_regret, argnums=1)(bandit, table)
+    if is_known(value) and np.isfinite(table).all():
+        warn_if_no_regret("strategy", np.asarray(value))
+    return value, slope

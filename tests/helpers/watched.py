@@ -42,6 +42,7 @@ def simulate(bandits, losses, num_rounds):
         {name: watched(bandit) for name, bandit in bandits.items()},
         losses,
         num_rounds=num_rounds,
+        num_sequences=1,
         num_seeds=128,
         checkpoints=8,
         chunk_rounds=64,

@@ -43,7 +43,10 @@ def test_a_potential_must_be_one(make, given):
 @pytest.mark.parametrize(
     ("part", "named"),
     [
-        (sampling(probabilities=lambda s, p: p[:2]), r"'mine' has probabilities of shape \[2\]"),
+        (
+            sampling(probabilities=lambda s, p: p[:2]),
+            r"probabilities .* of strategy 'mine' returns shape \[2\]",
+        ),
         (
             sampling(lambda n, dtype, unit: jnp.int32(0), update=lambda s, r: r.loss),
             r"state.sampling float32\[\] of int32\[\]; keep its type",
@@ -81,4 +84,5 @@ def test_results_show_themselves_in_a_line():
     """What a notebook prints for the last line of a cell."""
     table = np.array([[1.0, 0.0], [1.0, 0.0]])
     result = sf.simulate(sf.strategies.fixed_arm(arm=0), table, num_seeds=8)
-    assert repr(result) == "Result(strategy on array: 2 arms, 2 rounds, 1 x 8 games, mean regret 2)"
+    about = "strategy on array: 2 arms, 2 rounds, 1 x 8 games"
+    assert repr(result) == f"Result({about}, mean regret 2 in every game given this sequence)"

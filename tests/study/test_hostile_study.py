@@ -284,6 +284,20 @@ def test_blocks_of_one_cell_on_different_losses_are_refused(copy, file, capsys):
     assert not sf.load_study(copy).incomplete
 
 
+def test_regrets_that_are_no_numbers_are_told(copy, monkeypatch):
+    module = import_module("sfmab_jax.study.study")
+    join = module._join_seeds
+
+    def broken(results):
+        joined = join(results)
+        return replace(joined, expected_regret=joined.expected_regret * float("nan"))
+
+    monkeypatch.setattr(module, "_join_seeds", broken)
+    with pytest.warns(RuntimeWarning, match="exp3_ix .* has regret that is not finite") as caught:
+        sf.load_study(copy)
+    assert [warning.filename for warning in caught] == [__file__] * 4
+
+
 def test_a_block_on_other_losses_than_those_stored_is_not_written(copy, monkeypatch):
     block = cut_into_blocks(plan_cells(STUDY)[3], 24)[1]
     store.block_path(copy, block).unlink()
