@@ -49,9 +49,9 @@ def test_shapes_and_labels(observed):
         assert result.regret.dtype == result.expected_regret.dtype == np.float64
         assert result.records["play"].shape == (2, 5, 40, 3)
         assert result.records["exploration"].shape == (2, 5, 40)
-        for norm in result.norms[2:]:
+        for name, norm in list(result.norms._asdict().items())[2:]:
             assert norm.shape == (2, 40)
-            assert norm.dtype == np.float64
+            assert norm.dtype == (np.int64 if name == "best_arm" else np.float64)
 
 
 def arms_seen(result):
@@ -234,7 +234,7 @@ def test_scaling_losses_and_beta_scales_the_regret(power):
     np.testing.assert_array_equal(scaled.regret, c * one.regret)
     np.testing.assert_array_equal(scaled.expected_regret, c * one.expected_regret)
     for name in one.norms._fields[2:]:
-        degree = 2 if name == "l_2" else 1
+        degree = {"l_2": 2, "best_arm": 0}.get(name, 1)
         mine, other = getattr(scaled.norms, name), getattr(one.norms, name)
         np.testing.assert_array_equal(mine, c**degree * other)
 
