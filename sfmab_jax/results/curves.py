@@ -20,7 +20,6 @@ __all__ = [
     "draw_curves",
     "has_several_units",
     "label_y",
-    "legend_title",
     "mean_curves",
     "name_lines",
     "new_axes",
@@ -75,7 +74,8 @@ def mean_curves(
             mean = result.mean(**options) / unit
             low, high = (edge / unit for edge in _band_edges(result, band, level, options))
             in_doubt = result.is_doubtful(**options)[:, -1]
-        doubtful = has_several_units(result, over) and bool(in_doubt.any())
+        has_interval = band == "interval" and has_several_units(result, over)
+        doubtful = has_interval and bool(in_doubt.any())
         said = (band_words(band, level), about(result, over), doubtful)
         curves.append(Curve(name, result.rounds, mean, low, high, *said))
     return curves
@@ -171,11 +171,6 @@ def name_lines(
         label += "" if curve.words == common else f", {curve.words}"
         line.set_label(label + (" (doubtful)" if curve.doubtful else ""))
     return common
-
-
-def legend_title(words: str) -> str:
-    """Return the title of a legend, from the words for all bands."""
-    return words if words.startswith(("no ", "over ", "given ", "bands:")) else f"band: {words}"
 
 
 def label_y(axes: Any, text: str) -> None:

@@ -28,7 +28,7 @@ class Norms(NamedTuple):
       mean: mean_i S_i, the total loss of uniform play.
       smallest: min_t min_i l_t(i); NaN where it is not known, as in files of earlier versions.
       best_arm: argmin_i S_i, the lowest number of those that tie, int64; -1 where losses are not
-        finite. None if it was not kept: in files of earlier versions and in studies.
+        finite. None where it is not known, as in files of earlier versions.
     """
 
     num_arms: int

@@ -112,16 +112,14 @@ def mark_doubtful(axes: Any, x: Any, y: Any, color: str) -> None:
         axes.plot([], [], color="0.3", label=_DOUBTFUL, **mark)
 
 
-def add_legend(axes: Any, title: str = "") -> None:
+def add_legend(axes: Any) -> None:
     """Add a legend inside the axes, or below them if it is long; the figure then grows by it."""
     labels = axes.get_legend_handles_labels()[1]
     figure = _root(axes.figure)
     width, height = inches(axes)
     size = _font_size()
-    title = wrapped(title, 0.85 * width, size)
-    rows = len(labels) + 1 + title.count("\n")
-    if rows * _line_height(size) <= _MOST_OF_AXES * height:
-        axes.legend(title=title, title_fontsize=size, **_LEGEND)
+    if (len(labels) + 1) * _line_height(size) <= _MOST_OF_AXES * height:
+        axes.legend(**_LEGEND)
         return
     from matplotlib.transforms import ScaledTranslation
 
@@ -137,12 +135,9 @@ def add_legend(axes: Any, title: str = "") -> None:
         bbox_transform=axes.transAxes + below,
         ncols=columns,
         fontsize=small,
-        title=title,
-        title_fontsize=small,
         **_LEGEND,
     )
-    rows += math.ceil(len(labels) / columns) - len(labels)
-    extra = (rows + 1) * _line_height(small)
+    extra = (math.ceil(len(labels) / columns) + 1) * _line_height(small)
     figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + extra)
 
 

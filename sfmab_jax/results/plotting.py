@@ -19,7 +19,6 @@ from sfmab_jax.results.curves import (
     draw_curves,
     has_several_units,
     label_y,
-    legend_title,
     mean_curves,
     name_lines,
     new_axes,
@@ -142,7 +141,7 @@ def regret(
     if yscale == "log":  # the lower edge of a band may come arbitrarily close to zero
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 1e-4 * largest))
     axes.grid(alpha=0.3)
-    add_legend(axes, legend_title(words))
+    add_legend(axes)
     return axes
 
 
@@ -234,7 +233,7 @@ def difference(
     axes.set_xlabel("round")
     label_y(axes, f"difference of {_regret(kind)}{per(unit)}\n{words}")
     axes.grid(alpha=0.3)
-    add_legend(axes, legend_title(words))
+    add_legend(axes)
     return axes
 
 
@@ -308,7 +307,7 @@ def tails(
     axes.set_xlabel(f"{_regret(kind)} x after {rounds} rounds{per(unit)}")
     label_y(axes, f"P({_regret(kind)} > x)\n{words}")
     axes.grid(alpha=0.3)
-    add_legend(axes, legend_title(words))
+    add_legend(axes)
     return axes
 
 

@@ -146,8 +146,8 @@ class Result:
         """The arm with the least total loss, the lowest number of those that tie, int64 [K, C]."""
         if self.norms.best_arm is None:
             raise ValueError(
-                f"{self.name!r}: results of studies, and files of earlier versions, do not say "
-                "which arm was best; play again with sf.simulate"
+                f"{self.name!r}: files of earlier versions do not say which arm was best; play "
+                "again with sf.simulate"
             )
         return self.norms.best_arm
 

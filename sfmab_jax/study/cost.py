@@ -29,7 +29,7 @@ __all__ = ["Cost", "Machine", "cost_of", "num_checkpoints", "this_machine"]
 _DISK_SPEED = 2e8
 _FILE_SECONDS = 0.01
 _FILE_BYTES = 4000
-_NORMS = 7  # arrays of norms in a block
+_NORMS = 8  # arrays of norms in a block
 # A program as JAX holds it in memory. The engine keeps those of 40 cells: one that plays, one that
 # makes losses.
 _PROGRAM_BYTES = 12e6

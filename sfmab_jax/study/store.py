@@ -49,7 +49,7 @@ __all__ = [
 
 FORMAT = 1
 # Fields of a block's norms that are arrays [K, C]; the others are the cell's.
-_NORMS = ("l_1", "l_2", "l_inf", "s_inf", "best", "mean", "smallest")
+_NORMS = ("l_1", "l_2", "l_inf", "s_inf", "best", "mean", "smallest", "best_arm")
 
 
 def block_path(folder: Path, block: Block) -> Path:
@@ -168,9 +168,12 @@ def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
 
 def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Result:
     cell = block.cell
-    # Blocks of earlier versions have neither the smallest loss nor what was played.
-    arrays = {"norms/smallest": np.full_like(arrays["norms/l_inf"], np.nan), **arrays}
-    norms: dict[str, Any] = {key: arrays[f"norms/{key}"] for key in _NORMS}
+    # Blocks of earlier versions have neither the smallest loss, the best arm nor what was played.
+    unknown = {"smallest": np.full_like(arrays["norms/l_inf"], np.nan), "best_arm": None}
+    norms: dict[str, Any] = {
+        key: arrays.get(f"norms/{key}", unknown[key]) if key in unknown else arrays[f"norms/{key}"]
+        for key in _NORMS
+    }
     prefix = "certificate/"
     certificate = {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
     return Result(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sfmab_jax.results.curves import draw_curves, label_y, legend_title, mean_curves, name_lines
+from sfmab_jax.results.curves import draw_curves, label_y, mean_curves, name_lines
 from sfmab_jax.results.plot_style import literal
 from sfmab_jax.worst_case.evaluation import WorstCase
 
@@ -67,4 +67,4 @@ def _draw_regret(axes, worst: WorstCase) -> None:
     axes.grid(alpha=0.3)
     title = "no bound known" if worst.bound is None else f"bound at the end: {worst.bound:.4g}"
     axes.set_title(title, fontsize=9)
-    axes.legend(title=legend_title(words), title_fontsize=7, frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8)
