@@ -24,6 +24,7 @@ from sfmab_jax.checks import check_integer, warn_user
 from sfmab_jax.compose import is_composed, parts_of
 from sfmab_jax.engine.gather import BatchResults
 from sfmab_jax.engine.layout import Run, chunk_rounds_for, games_per_call
+from sfmab_jax.engine.loss_stream import has_chance
 from sfmab_jax.engine.measure import Row
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.engine.progress import Progress
@@ -51,6 +52,7 @@ from sfmab_jax.results.certificate import Certificate, certificate_from_rows, ob
 from sfmab_jax.results.concat import concat
 from sfmab_jax.results.norms import norms_from_row, warn_if_no_regret, warn_if_not_finite
 from sfmab_jax.results.result import KEPT_BY_OPTION, Result, Results
+from sfmab_jax.results.statistics import FEW_UNITS
 from sfmab_jax.results.summary import Summarizer, Summary
 from sfmab_jax.until import Until
 
@@ -216,18 +218,29 @@ def simulate(
         how = (record, observers, progress, bookmarks)
         return collect(run, named, partial(_play_batches, run, named, *how))
 
-    results: Any = play(run) if until is None else _play_until(until, run, play)
+    if until is None:
+        results: Any = play(run)
+    else:
+        has_own_losses = num_sequences is None and has_chance(sequence)
+        results = _play_until(until, run, play, has_own_losses)
     return results["strategy"] if isinstance(strategies, Bandit) else results
 
 
-def _play_until(until: Until, run: Run, play: Callable[[Run], Results]) -> Results:
+def _play_until(
+    until: Until, run: Run, play: Callable[[Run], Results], has_own_losses: bool
+) -> Results:
     """Play more and more games, until the rule says that there are enough.
 
-    More sequences of a family, if there are several; otherwise more seeds.
+    More sequences of a family, if there are several or every game has its own; otherwise more
+    seeds. The rule is not asked
+    before there are 50: so few have an uncertain spread, and would seem decided by chance.
     """
-    grows = "sequence" if run.num_sequences > 1 and run.losses.table is None else "seed"
+    is_sample = run.num_sequences > 1 and run.losses.table is None
+    grows = "sequence" if has_own_losses or is_sample else "seed"
     count, first = f"num_{grows}s", f"first_{grows}"
     first_look = getattr(run, count)
+    while first_look < FEW_UNITS:
+        first_look *= 2
 
     def at_looks(results: Results) -> Results:
         named = {name: replace(result, first_look=first_look) for name, result in results.items()}
@@ -235,8 +248,7 @@ def _play_until(until: Until, run: Run, play: Callable[[Run], Results]) -> Resul
 
     results = at_looks(play(run))
     played = run
-    while not until.is_enough(results):
-        number = getattr(played, count)
+    while (number := getattr(played, count)) < first_look or not until.is_enough(results):
         if 2 * played.num_games > until.most_games:
             warnings.warn(
                 f"after {played.num_games:,} games there are no {until.aim} yet, and twice as many "

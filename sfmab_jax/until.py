@@ -1,6 +1,7 @@
 """When a simulation has played enough: rules for ``simulate(until=...)``.
 
-It looks at the results, plays as many games again as there are, and looks again. The intervals that
+It looks at the results, plays as many games again as there are, and looks again; for the first time
+at 50 games or more, as the spread of fewer is too uncertain. The intervals that
 the rules look at hold at all looks together, so that one may stop whenever they please; see
 `results.statistics.sequential_interval`.
 

@@ -33,7 +33,7 @@ __all__ = ["RUN_EPILOG", "run"]
 RUN_EPILOG = """
 Examples:
 
-`sfmab run` plays both exploration options on three sequences at three scales.
+`sfmab run` plays both exploration options on three loss families at three scales.
 
 `sfmab run --losses sparse --rounds 100000 --seeds 4096 --exploration adaptive`
 

@@ -60,6 +60,11 @@ def _join(parts: list[Result]) -> Result:
         _check_alike(first, part)
     spans = [_span(part, 0) for part in parts], [_span(part, 1) for part in parts]
     same_sequences, same_seeds = (len(set(axis)) == 1 for axis in spans)
+    if same_sequences and same_seeds and len(parts) > 1:
+        raise ValueError(
+            f"{first.name!r}: the results are of the same games; give each other loss sequences "
+            "(first_sequence=) or other seeds (first_seed=)"
+        )
     axis = 1 if same_sequences else 0
     if not (same_sequences or same_seeds):
         raise ValueError(
@@ -91,6 +96,7 @@ def _join(parts: list[Result]) -> Result:
         norms = norms._replace(**of_sequences)
     kept = set.intersection(*(set(part.kept) for part in parts))
     certificates = [part.certificate for part in parts]
+    looks = [part.first_look for part in parts if part.first_look is not None]
     return replace(
         parts[0],
         regret=joined(*(part.regret for part in parts)),
@@ -102,6 +108,7 @@ def _join(parts: list[Result]) -> Result:
         if any(certificate is None for certificate in certificates)
         else jax.tree.map(joined, *certificates),
         kept={name: joined(*(part.kept[name] for part in parts)) for name in sorted(kept)},
+        first_look=min(looks, default=None),
     )
 
 

@@ -80,7 +80,7 @@ def warn_if_not_finite(norms: Norms, losses: LossSequence, first_sequence: int) 
         k = int(np.argmax(bad.any(axis=1)))
         slot = int(np.argmax(bad[k]))
         first, last = int(norms.rounds[slot - 1]) + 1 if slot else 1, int(norms.rounds[slot])
-        where = f"in rounds {first} to {last}"
+        where = f"in rounds {first} to {last}" if first < last else f"in round {last}"
         if losses.table is not None:
             (rows,) = losses.table[np.array([first_sequence + k]), slice(first - 1, last)]
             row = first + int(np.argmax(~np.isfinite(rows).all(axis=1)))

@@ -112,15 +112,20 @@ def mark_doubtful(axes: Any, x: Any, y: Any, color: str) -> None:
         axes.plot([], [], color="0.3", label=_DOUBTFUL, **mark)
 
 
-def add_legend(axes: Any) -> None:
-    """Add a legend inside the axes, or below them if it is long; the figure then grows by it."""
+def add_legend(axes: Any) -> float:
+    """Add a legend inside the axes, or below them if it is long; the figure then grows by it.
+
+    Returns:
+      The part of the axes' height that it takes, 0 below them.
+    """
     labels = axes.get_legend_handles_labels()[1]
     figure = _root(axes.figure)
     width, height = inches(axes)
     size = _font_size()
-    if (len(labels) + 1) * _line_height(size) <= _MOST_OF_AXES * height:
+    part = (len(labels) + 1) * _line_height(size) / height
+    if part <= _MOST_OF_AXES:
         axes.legend(**_LEGEND)
-        return
+        return part
     from matplotlib.transforms import ScaledTranslation
 
     if figure.get_layout_engine() is None:
@@ -139,6 +144,7 @@ def add_legend(axes: Any) -> None:
     )
     extra = (math.ceil(len(labels) / columns) + 1) * _line_height(small)
     figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + extra)
+    return 0.0
 
 
 def add_shared_legend(figure: Any, panels: Any, last: tuple[str, ...] = ()) -> None:

@@ -141,7 +141,10 @@ def regret(
     if yscale == "log":  # the lower edge of a band may come arbitrarily close to zero
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 1e-4 * largest))
     axes.grid(alpha=0.3)
-    add_legend(axes)
+    part = add_legend(axes)
+    if bounds is True and axes.get_yscale() == "log":  # lines everywhere: room for the legend
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high * (high / low) ** (part / (1 - part)))
     return axes
 
 
@@ -175,8 +178,6 @@ def _draw_bounds(
                 lw=width,
             )
     axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, high * (high / low) ** 0.4)  # room for the legend
 
 
 def difference(

@@ -196,7 +196,8 @@ class Result:
         """
         statistics.check_level(level)
         values = statistics.units_of(self.samples(kind), over)
-        statistics.warn_if_one_unit(len(values), statistics.check_over(over, len(self.regret)))
+        family_or_sequence = statistics.check_over(over, len(self.regret))
+        statistics.warn_if_no_interval(len(values), family_or_sequence, method)
         if method is None:
             method = "student" if self.first_look is None else "sequential"
         if method == "student":

@@ -11,12 +11,14 @@ families with light tails. Over families without variance, or with hardly one, i
 there to mark such means, and marks every mean of fewer than 50 units.
 """
 
-import warnings
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from sfmab_jax.checks import warn_user
+
 __all__ = [
+    "FEW_UNITS",
     "Growth",
     "Interval",
     "Over",
@@ -38,14 +40,14 @@ __all__ = [
     "student_interval",
     "student_quantile",
     "units_of",
-    "warn_if_one_unit",
+    "warn_if_no_interval",
 ]
 
 Over = Literal["family", "sequence"]
 
 _RESAMPLES = 1000
 # Means of fewer units are marked, whatever the units are.
-_FEW_UNITS = 50
+FEW_UNITS = 50
 # Tails with a smaller index have no variance.
 _LEAST_TAIL_INDEX = 2.0
 # Numbers of a bootstrap that are held at a time.
@@ -159,31 +161,35 @@ def sequential_interval(
 def share_interval(values: np.ndarray, level: float = 0.95) -> Interval:
     """Return an interval of the mean of shares from 0 to 1, [U, ...] -> [...].
 
-    Exact for shares that are 0 or 1 (Clopper and Pearson 1934), otherwise Student's.
+    Exact where all shares are 0 or 1 (Clopper and Pearson 1934), otherwise Student's.
     """
-    mean, count = values.mean(axis=0), len(values)
-    if ((values == 0) | (values == 1)).all():
-        from scipy import stats  # type: ignore[import-untyped]  # slow to import
+    from scipy import stats  # type: ignore[import-untyped]  # slow to import
 
-        hits = values.sum(axis=0)
-        with np.errstate(invalid="ignore"):
-            low = stats.beta.ppf((1 - level) / 2, hits, count - hits + 1)
-            high = stats.beta.ppf((1 + level) / 2, hits + 1, count - hits)
-        return Interval(mean, np.where(hits == 0, 0.0, low), np.where(hits == count, 1.0, high))
-    _, low, high = student_interval(values, level)
-    return Interval(mean, np.clip(low, 0, 1), np.clip(high, 0, 1))
-
-
-def warn_if_one_unit(count: int, over: Over) -> None:
-    """Warn that a single unit has no interval."""
-    if count > 1:
-        return
-    few, remedy = (
-        ("a single loss sequence tells nothing of the family", "num_sequences=")
-        if over == "family"
-        else ("a single game on a sequence has no interval", "num_seeds=")
+    count, hits = len(values), values.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        exact_low = stats.beta.ppf((1 - level) / 2, hits, count - hits + 1)
+        exact_high = stats.beta.ppf((1 + level) / 2, hits + 1, count - hits)
+    mean, low, high = student_interval(values, level)
+    is_exact = ((values == 0) | (values == 1)).all(axis=0)
+    return Interval(
+        mean,
+        np.where(is_exact, np.where(hits == 0, 0.0, exact_low), np.clip(low, 0, 1)),
+        np.where(is_exact, np.where(hits == count, 1.0, exact_high), np.clip(high, 0, 1)),
     )
-    warnings.warn(f"{few}; play more with {remedy}", RuntimeWarning, stacklevel=3)
+
+
+def warn_if_no_interval(count: int, over: Over, method: str | None = None) -> None:
+    """Warn that a single unit has no interval, and two have none by the bootstrap."""
+    if count >= (3 if method == "bootstrap" else 2):
+        return
+    is_family = over == "family"
+    if count == 2:
+        few = f"two {'loss sequences' if is_family else 'games'} have no bootstrap-t interval"
+    elif is_family:
+        few = "a single loss sequence tells nothing of the family"
+    else:
+        few = "a single game on a sequence has no interval"
+    warn_user(f"{few}; play more with {'num_sequences' if is_family else 'num_seeds'}=")
 
 
 def in_words(
@@ -192,12 +198,12 @@ def in_words(
     """Return mean regret with its interval in words.
 
     Args:
-      means, low, high, doubtful: at one checkpoint, over the family [1] or given each sequence [K].
+      means, low, high, doubtful: at one checkpoint, over the family or given one sequence, [1].
       sequences: how many were played.
     """
     where = "given this sequence" if sequences == 1 else f"over {sequences:,} sequences"
-    if len(means) > 1:
-        return f"mean regret {means.mean():.4g}"
+    if not np.isfinite(means[0]):
+        return f"mean regret {means[0]:.4g} {where}"
     if not np.isfinite(low[0]):
         return f"regret {means[0]:.4g} in a single game {where}"
     if low[0] == high[0]:
@@ -251,12 +257,12 @@ def _ratio_quantiles(centred: np.ndarray, level: float, seed: int) -> np.ndarray
 def is_doubtful(values: np.ndarray) -> np.ndarray:
     """Return where the interval of a mean may cover less than it says, [U, ...] -> bool [...].
 
-    That is with fewer than 50 units, with too few for their skewness, or with tails too heavy for
-    a variance; see `spread_is_doubtful`.
+    That is with fewer than 50 units, with too few for their skewness, with tails too heavy for a
+    variance, or where a unit is not finite; see `spread_is_doubtful`.
     """
     count = len(values)
     spread = values.std(axis=0)
-    if count < _FEW_UNITS:
+    if count < FEW_UNITS:
         return np.full(spread.shape, True)
     with np.errstate(divide="ignore", invalid="ignore"):
         skewness = np.mean(((values - values.mean(axis=0)) / spread) ** 3, axis=0)
@@ -268,7 +274,7 @@ def is_doubtful(values: np.ndarray) -> np.ndarray:
     index = np.where(
         (largest[0] > 0) & (inverse > 0), 1 / np.where(inverse > 0, inverse, 1), np.inf
     )
-    return spread_is_doubtful(count, np.where(spread > 0, skewness, 0.0), index)
+    return spread_is_doubtful(count, np.where(spread == 0, 0.0, skewness), index)
 
 
 def spread_is_doubtful(count: int, skewness: np.ndarray, index: np.ndarray) -> np.ndarray:
@@ -277,7 +283,8 @@ def spread_is_doubtful(count: int, skewness: np.ndarray, index: np.ndarray) -> n
     With skewness G the normal interval is trusted from 25 G^2 units on (Cochran, Sampling
     Techniques, 1977, section 2.15). Below an index of 2 a tail has no variance.
     """
-    return (count < _FEW_UNITS) | (count < 25 * skewness**2) | (index < _LEAST_TAIL_INDEX)
+    are_enough = (count >= FEW_UNITS) & (count >= 25 * skewness**2)  # not where it is NaN
+    return ~are_enough | (index < _LEAST_TAIL_INDEX)
 
 
 def conditional_value_at_risk(values: np.ndarray, level: float = 0.95) -> np.ndarray:

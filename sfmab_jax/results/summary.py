@@ -57,7 +57,7 @@ class _Moments(NamedTuple):
         """Skewness of the numbers, [...]; 0 where they are all equal."""
         spread = np.sqrt(self.squares / max(1, self.number))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(spread > 0, self.cubes / self.number / spread**3, 0.0)
+            return np.where(spread == 0, 0.0, self.cubes / self.number / spread**3)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Summary:
         warning, for a single unit.
         """
         check_level(level)
-        statistics.warn_if_one_unit(self.units.number, self._check_over(over))
+        statistics.warn_if_no_interval(self.units.number, self._check_over(over))
         return self._interval(level, kind)
 
     def _interval(self, level: float, kind: Kind) -> tuple[np.ndarray, np.ndarray]:

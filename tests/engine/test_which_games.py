@@ -71,16 +71,32 @@ def test_games_that_there_are_not(losses, asked, message):
 def test_it_plays_on_until_the_interval_is_narrow():
     rule = sf.until.precise(width=0.8)
     result = sf.simulate(UNIFORM, BERNOULLI, num_seeds=32, until=rule, **HOW)
-    looks = len(result.regret) // 32
-    assert looks in (2, 4, 8, 16, 32)
+    games = len(result.regret)
+    assert games in (128, 256, 512, 1024)
     low, high = (side[0, -1] for side in result.interval())
     assert high - low <= 0.8
-    assert result.first_look == 32
-    half = sf.Result(**{**vars(result), "expected_regret": result.expected_regret[: looks * 16]})
+    assert result.first_look == 64
+    half = sf.Result(**{**vars(result), "expected_regret": result.expected_regret[: games // 2]})
     low, high = (side[0, -1] for side in half.interval())
     assert high - low > 0.8
-    whole = sf.simulate(UNIFORM, BERNOULLI, num_seeds=32 * looks, **HOW)
+    whole = sf.simulate(UNIFORM, BERNOULLI, num_seeds=games, **HOW)
     np.testing.assert_array_equal(result.regret, whole.regret)
+
+
+@pytest.mark.parametrize("num_seeds", [1, 3])
+def test_it_looks_first_at_fifty_games(num_seeds):
+    """Of a family, also where it begins with a single game."""
+    counts = []
+
+    def is_enough(results):
+        counts.append(results["strategy"].regret.shape[:2])
+        return True
+
+    rule = sf.until.Until(is_enough, "an end")
+    result = sf.simulate(UNIFORM, BERNOULLI, num_seeds=num_seeds, until=rule, **HOW)
+    games = {1: 64, 3: 96}[num_seeds]
+    assert counts == [(games, 1)]
+    assert result.first_look == games
 
 
 def test_it_plays_on_until_a_difference_is_decided():

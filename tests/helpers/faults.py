@@ -326,15 +326,15 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a standard error divides by n in place of n - 1",
         "sfmab_jax/results/statistics.py",
-        "return values.std(axis=axis, ddof=1) / np.sqrt(count)",
-        "return values.std(axis=axis, ddof=0) / np.sqrt(count)",
+        "return values.std(axis=0, ddof=1) / np.sqrt(count)",
+        "return values.std(axis=0, ddof=0) / np.sqrt(count)",
         "test_results",
     ),
     Fault(
         "files of results forget the unit of the losses",
         "sfmab_jax/results/result.py",
-        '"seconds", "unit")',
-        '"seconds")',
+        '    "unit",\n',
+        "",
         "test_result_files",
     ),
     Fault(

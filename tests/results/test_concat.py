@@ -34,6 +34,12 @@ def test_parts_in_any_order_make_the_whole(axis):
     assert whole.seconds == 1.5 * len(parts)
 
 
+def test_the_first_look_is_kept():
+    """Parts of which one was stopped early are no run of a fixed length."""
+    later = part(seeds=slice(3, 6), first_look=3)
+    assert sf.concat([part(seeds=slice(0, 3)), later]).first_look == 3
+
+
 def test_several_strategies():
     pair = two_strategies()
     assert list(sf.concat([pair])) == ["first", "second"]
@@ -50,7 +56,7 @@ def test_several_strategies():
         ([part(), part(seed=6)], "seed is 5 in one result and 6 in another"),
         ([part(rounds=np.array([1, 2])), part(rounds=np.array([1, 3]))], "other checkpoints"),
         ([part(slice(0, 1)), part(slice(2, 4))], "give results whose first_sequence is 1"),
-        ([part(slice(0, 1)), part(slice(0, 1))], "loss sequences up to 0|seeds up to 5"),
+        ([part(slice(0, 1)), part(slice(0, 1))], "of the same games"),
         ([part(slice(0, 1), slice(0, 1)), part(slice(1, 2), slice(1, 2))], "both"),
     ],
 )

@@ -119,6 +119,19 @@ def test_a_single_unit_has_no_interval_and_says_so(method):
         made(np.ones((1, 5, 3))).interval(method=method, over="family")
 
 
+def test_two_units_have_no_bootstrap_interval():
+    for regret, few in ((np.ones((1, 2, 3)), "two games"), (np.ones((2, 5, 3)), "two loss seq")):
+        with pytest.warns(RuntimeWarning, match=f"{few}.* no bootstrap-t interval; play more"):
+            assert np.isnan(made(regret).interval(method="bootstrap")).all()
+
+
+def test_a_mean_that_is_no_number_is_doubtful_and_said_so():
+    regret = np.ones((1, 60, 1))
+    regret[0, 7] = np.nan
+    assert made(regret).is_doubtful()
+    assert made(regret).in_words() == "mean regret nan given this sequence"
+
+
 def test_what_is_doubtful():
     """Few units, heavy tails and skewness are; a thousand normal numbers are not."""
     generator = np.random.default_rng(8)
@@ -133,6 +146,14 @@ def test_what_is_doubtful():
     several = made(np.concatenate([light, heavy]))
     assert several.is_doubtful(over="sequence").tolist() == [[False], [True]]
     assert several.is_doubtful().tolist() == [[True]]  # two sequences
+
+
+def test_tail_probability_is_exact_at_each_threshold_by_itself():
+    """No game is beyond the second, which says nothing of the first, where shares are halves."""
+    regret = np.tile([0.0, 1.0], (20, 1))[..., None] * np.ones(2)
+    _, low, high = made(regret).tail_probability([0.5, 5.0])
+    np.testing.assert_array_equal([low[0, 0], high[0, 0], low[0, 1]], [0.5, 0.5, 0])
+    np.testing.assert_allclose(high[0, 1], 1 - 0.025 ** (1 / 20), rtol=1e-12)
 
 
 def test_tail_probability():
