@@ -50,7 +50,7 @@ from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.numerics.threefry import pinned_generator
 from sfmab_jax.results.certificate import Certificate, certificate_from_rows, observe_certificates
 from sfmab_jax.results.concat import concat
-from sfmab_jax.results.norms import norms_from_row, warn_if_no_regret, warn_if_not_finite
+from sfmab_jax.results.norms import Norms, norms_from_row, warn_if_no_regret, warn_if_not_finite
 from sfmab_jax.results.result import KEPT_BY_OPTION, Result, Results
 from sfmab_jax.results.statistics import FEW_UNITS
 from sfmab_jax.results.summary import Summarizer, Summary
@@ -349,7 +349,7 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
     norms = norms_from_row(
         Row(*map(np.concatenate, rows)), run.losses.num_arms, run.checkpoints, run.unit
     )
-    warn_if_not_finite(norms, run.losses, run.first_sequence)
+    warn_if_not_finite(norms, run.losses, run.first_sequence + np.arange(run.num_sequences))
     results = {}
     shape = (run.num_sequences, run.num_seeds, -1)
     best = norms.best[:, None, :]
@@ -397,17 +397,25 @@ def _summarize(
         for _ in bandits
     ]
 
+    not_finite: dict[int, Norms] = {}  # of the losses of all games, by batch
+
     def add(number: int, batch: int, played: tuple[BatchResults, Row]) -> np.ndarray | None:
         """Add a batch; return the first rounds without a law, if any."""
         results, row = played
         norms = norms_from_row(row, run.losses.num_arms, run.checkpoints, run.unit)
-        warn_if_not_finite(norms, run.losses, run.first_sequence)
+        if not np.isfinite(norms.l_1).all():
+            not_finite[batch] = norms
         totals = np.stack([results.realised, results.expected], axis=1)
         summarizers[number].add(batch * run.batch_games, totals - norms.best[:, None])
         first = results.first_without_law
         return None if first is None or not first.any() else first[first != 0]
 
     kept, seconds = play(lambda number: "all", add)
+    if not_finite:
+        batch = min(not_finite)
+        games = batch * run.batch_games + np.arange(len(not_finite[batch].l_1))
+        numbers = run.first_sequence + games // run.num_seeds
+        warn_if_not_finite(not_finite[batch], run.losses, numbers)
     summaries = {}
     for number, (name, bandit) in enumerate(bandits.items()):
         summaries[name] = Summary(
@@ -421,7 +429,8 @@ def _summarize(
         )
         own = kept[number * run.num_batches : (number + 1) * run.num_batches]
         first = [rounds for rounds in own if rounds is not None]
-        if not first or _warn_if_no_law(name, bandit, np.concatenate(first), run):
+        has_laws = not first or _warn_if_no_law(name, bandit, np.concatenate(first), run)
+        if has_laws and not not_finite:
             warn_if_no_regret(name, summaries[name].mean())
     return summaries
 

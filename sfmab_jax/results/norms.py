@@ -73,8 +73,14 @@ def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> 
     )
 
 
-def warn_if_not_finite(norms: Norms, losses: LossSequence, first_sequence: int) -> None:
-    """Warn if a loss is not finite, though it was when checked, or was generated unchecked."""
+def warn_if_not_finite(norms: Norms, losses: LossSequence, sequences: np.ndarray) -> None:
+    """Warn if a loss is not finite, though it was when checked, or was generated unchecked.
+
+    Args:
+      norms: of some sequences [K, C].
+      losses: that they are of.
+      sequences: their numbers [K].
+    """
     bad = ~np.isfinite(norms.l_1)
     if bad.any():
         k = int(np.argmax(bad.any(axis=1)))
@@ -82,11 +88,11 @@ def warn_if_not_finite(norms: Norms, losses: LossSequence, first_sequence: int) 
         first, last = int(norms.rounds[slot - 1]) + 1 if slot else 1, int(norms.rounds[slot])
         where = f"in rounds {first} to {last}" if first < last else f"in round {last}"
         if losses.table is not None:
-            (rows,) = losses.table[np.array([first_sequence + k]), slice(first - 1, last)]
+            (rows,) = losses.table[sequences[[k]], slice(first - 1, last)]
             row = first + int(np.argmax(~np.isfinite(rows).all(axis=1)))
             where = f"in row {row}, which has changed since it was checked"
         warn_user(
-            f"{losses.name}: sequence {first_sequence + k} has a loss that is not finite, or too "
+            f"{losses.name}: sequence {sequences[k]} has a loss that is not finite, or too "
             f"large for its magnitude, {where}; results from there on are not numbers, those "
             "before are kept"
         )

@@ -1,5 +1,7 @@
 """Moments and histograms of very many games, against the games themselves."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -119,3 +121,19 @@ def test_what_it_refuses():
         summary.mean(over="sequence")
     with pytest.raises(ValueError, match="quantile levels lie between 0 and 1"):
         summary.quantiles([1.5])
+
+
+def test_losses_that_are_not_finite_are_told_once():
+    """With the number of the sequence, at the user's line, and without blame for the strategy."""
+    losses = sf.losses.from_function(
+        lambda key, t: jnp.where(t > 5, jnp.nan, jax.random.uniform(key, (3,))), num_arms=3
+    )
+    how = {"num_rounds": 8, "checkpoints": 8, "num_seeds": 2, "num_sequences": 30}
+    with pytest.warns(RuntimeWarning) as warned:
+        summary = sf.simulate(UNIFORM, losses, first_sequence=4, keep="moments", **how)
+    (told,) = warned
+    assert "sequence 4 has a loss that is not finite" in str(told.message)
+    assert "in round 6;" in str(told.message)
+    assert told.filename == __file__
+    assert summary.is_doubtful().tolist() == [[True] * 8]
+    assert "mean regret nan over 30 sequences" in repr(summary)
