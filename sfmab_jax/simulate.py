@@ -251,8 +251,8 @@ def _play_until(
     while (number := getattr(played, count)) < first_look or not until.is_enough(results):
         if 2 * played.num_games > until.most_games:
             warnings.warn(
-                f"after {played.num_games:,} games there are no {until.aim} yet, and twice as many "
-                f"would be more than most_games={until.most_games:,}",
+                f"after {played.num_games:,} games the wait for {until.aim} is given up: twice as "
+                f"many would be more than most_games={until.most_games:,}",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -262,7 +262,7 @@ def _play_until(
             results = concat([results, at_looks(play(more))])
         except KeyboardInterrupt:
             warnings.warn(
-                f"stopped before there were {until.aim}; the results are those of the first "
+                f"stopped while waiting for {until.aim}; the results are those of the first "
                 f"{played.num_games:,} games",
                 RuntimeWarning,
                 stacklevel=3,

@@ -37,7 +37,9 @@ def concat(parts: Sequence[Result | Results]) -> Any:
         raise ValueError("there are no results to join; give at least one")
     for part in parts:
         if not isinstance(part, Result | Results):
-            raise ValueError(f"{part!r} is no result; give what simulate returned")
+            raise ValueError(
+                f"{part!r} is no result; give a list of what simulate(keep='games') returns"
+            )
     single = [part for part in parts if isinstance(part, Result)]
     several = [part for part in parts if isinstance(part, Results)]
     if not several:

@@ -110,7 +110,7 @@ def test_it_plays_on_until_a_difference_is_decided():
 
 def test_it_gives_up_with_a_warning():
     rule = sf.until.precise(relative=1e-6, most_games=64)
-    with pytest.warns(RuntimeWarning, match="after 64 games .*known to within 1e-06.* yet"):
+    with pytest.warns(RuntimeWarning, match="after 64 games .*known to within 1e-06.* given up"):
         result = sf.simulate(UNIFORM, BERNOULLI, num_seeds=16, until=rule, **HOW)
     assert result.regret.shape == (64, 1, 1)
 
@@ -125,7 +125,7 @@ def test_ctrl_c_keeps_the_looks_before():
 
     rule = sf.until.Until(lambda results: False, "an end")
     how = HOW | {"progress": advance}
-    with pytest.warns(RuntimeWarning, match="stopped before there were an end; .* first 16 games"):
+    with pytest.warns(RuntimeWarning, match="stopped while waiting for an end; .* first 16 games"):
         result = sf.simulate(UNIFORM, BERNOULLI, num_seeds=16, until=rule, **how)
     assert result.regret.shape == (16, 1, 1)
 
