@@ -80,9 +80,9 @@ def regret(
 ):
     """Plot mean regret against the rounds, with a band, a line for each strategy.
 
-    The axis and the legend say what the band is and of what. Means whose interval cannot be
-    trusted are marked; see `Result.is_doubtful`. A long legend goes below the axes, and the figure
-    grows by it.
+    The axis says what the band is and of what; where bands differ, the legend. Means whose interval
+    cannot be trusted are marked; see `Result.is_doubtful`. A long legend goes below the axes, and
+    the figure grows by it.
 
     Args:
       results: by name, as `simulate` returns them.
