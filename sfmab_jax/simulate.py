@@ -50,6 +50,7 @@ from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.numerics.threefry import pinned_generator
 from sfmab_jax.results.certificate import Certificate, certificate_from_rows, observe_certificates
 from sfmab_jax.results.concat import concat
+from sfmab_jax.results.identity import identity_of_losses
 from sfmab_jax.results.norms import Norms, norms_from_row, warn_if_no_regret, warn_if_not_finite
 from sfmab_jax.results.result import KEPT_BY_OPTION, Result, Results
 from sfmab_jax.results.statistics import FEW_UNITS
@@ -88,7 +89,9 @@ def simulate(
     """Play every strategy on the same loss sequences with the same random numbers.
 
     The game of sequence k and seed s is the same, bit for bit on one kind of machine, whatever
-    the other games, the chunks and the devices.
+    the other games, the chunks and the devices. ``jax.debug.print`` in a part prints the first of
+    the games that are played side by side, with rounds past the last; `step_by_step` prints one
+    game, every round once.
 
     Args:
       strategies: one bandit, or a mapping from names to bandits.
@@ -203,7 +206,7 @@ def simulate(
             "keep='moments' keeps nothing of single games: no record, certificate, arm_counts, "
             "pseudo_regret or bookmarks; use keep='games'"
         )
-    _check_until(until, keep, bookmarks)
+    _check_until(until, run, keep, bookmarks)
     for name, bandit in named.items():
         check_shapes(name, bandit, sequence.num_arms, dtype)
         check_record(record, bandit, sequence.num_arms, dtype)
@@ -232,8 +235,8 @@ def _play_until(
     """Play more and more games, until the rule says that there are enough.
 
     More sequences of a family, if there are several or every game has its own; otherwise more
-    seeds. The rule is not asked
-    before there are 50: so few have an uncertain spread, and would seem decided by chance.
+    seeds. The rule is not asked before there are 50: so few have an uncertain spread, and would
+    seem decided by chance.
     """
     is_sample = run.num_sequences > 1 and run.losses.table is None
     grows = "sequence" if has_own_losses or is_sample else "seed"
@@ -351,6 +354,7 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
     )
     warn_if_not_finite(norms, run.losses, run.first_sequence + np.arange(run.num_sequences))
     results = {}
+    losses_identity = identity_of_losses(run.losses)
     shape = (run.num_sequences, run.num_seeds, -1)
     best = norms.best[:, None, :]
     for number, (name, bandit) in enumerate(bandits.items()):
@@ -373,6 +377,7 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
                 *[batch.records for batch in own],
             ),
             bandit=bandit,
+            losses_identity=losses_identity,
             certificate=None if own[0].observed is None else _certificate(own, run),
             kept=_kept(own, shape[:2]),
         )
@@ -448,7 +453,7 @@ def _description(run: Run, seconds: float) -> dict[str, Any]:
     }
 
 
-def _check_until(until: Any, keep: str, bookmarks: Bookmarks | None) -> None:
+def _check_until(until: Any, run: Run, keep: str, bookmarks: Bookmarks | None) -> None:
     """Refuse what is no rule to stop, and what a run with one cannot do."""
     if until is None:
         return
@@ -459,6 +464,11 @@ def _check_until(until: Any, keep: str, bookmarks: Bookmarks | None) -> None:
         )
     if keep == "moments" or bookmarks is not None:
         raise ValueError("until= needs the games themselves: keep='games', and no bookmarks")
+    if run.losses.table is not None and run.num_sequences > 1 and until.over != "sequence":
+        raise ValueError(
+            f"losses are {run.num_sequences} given sequences, and more seeds tell no more of the "
+            "family that they are from; give the rule over='sequence', or play num_sequences=1"
+        )
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """When a simulation has played enough: rules for ``simulate(until=...)``.
 
 It looks at the results, plays as many games again as there are, and looks again; for the first time
-at 50 games or more, as the spread of fewer is too uncertain. The intervals that
-the rules look at hold at all looks together, so that one may stop whenever they please; see
+at 50 games or more, as the spread of fewer is too uncertain. The intervals that the rules look at
+hold at all looks together, so that one may stop whenever they please; see
 `results.statistics.sequential_interval`.
 
     result = sf.simulate(bandit, losses, until=sf.until.precise(relative=0.02))
@@ -30,11 +30,13 @@ class Until(NamedTuple):
         "strategy".
       aim: what it waits for, in words.
       most_games: of each strategy, after which it is given up, with a warning.
+      over: what its intervals are over, "family" or "sequence"; None for the default.
     """
 
     is_enough: Callable[[Results], bool]
     aim: str
     most_games: int = _MOST_GAMES
+    over: Over | None = None
 
 
 def precise(
@@ -84,7 +86,7 @@ def precise(
                 return False
         return True
 
-    return Until(is_enough, aim, check_integer("most_games", most_games, 1, 2**31 - 1))
+    return Until(is_enough, aim, check_integer("most_games", most_games, 1, 2**31 - 1), over)
 
 
 def decided(
@@ -114,4 +116,4 @@ def decided(
         return bool(((low[:, -1] > 0) | (high[:, -1] < 0)).all())
 
     number = check_integer("most_games", most_games, 1, 2**31 - 1)
-    return Until(is_enough, f"a difference between {one!r} and {other!r}", number)
+    return Until(is_enough, f"a difference between {one!r} and {other!r}", number, over)

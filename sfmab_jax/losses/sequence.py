@@ -140,7 +140,7 @@ def from_function(
     >>> losses = sf.losses.from_function(fading, num_arms=5, half_life=1000.0)
     >>> result = sf.simulate(sf.strategies.scale_free(), losses, num_rounds=64, num_seeds=4)
     >>> result.regret.shape
-    (1, 4, 64)
+    (4, 1, 64)
     """
     return _memoryless(_round_key, loss, num_arms, magnitude, name, mean, parameters)
 

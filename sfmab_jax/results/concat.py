@@ -135,6 +135,12 @@ def _check_alike(one: Result, other: Result) -> None:
                 f"{one.name!r}: {name} is {mine!r} in one result and {theirs!r} in another; give "
                 "results of one run"
             )
+    digests = {one.losses_identity, other.losses_identity} - {""}
+    if len(digests) > 1:
+        raise ValueError(
+            f"{one.name!r}: the results are on losses of the same name, {one.losses!r}, with other "
+            "parameters; give those of one family"
+        )
     if one.bandit is not other.bandit and one.identity != other.identity:
         raise ValueError(
             f"{one.name!r}: the results are of other strategies of this name; give those of one"

@@ -1,4 +1,4 @@
-"""The identity of a strategy, as plain data that a file can hold.
+"""The identity of a strategy and of losses, as plain data that a file can hold.
 
 Names say nothing: any strategy can be played under any name. What a strategy is are the functions
 of its parts and the numbers that they were given.
@@ -16,8 +16,9 @@ from jax.tree_util import Partial
 
 from sfmab_jax.base import Bandit
 from sfmab_jax.compose import compose, parts_of
+from sfmab_jax.losses.sequence import LossSequence
 
-__all__ = ["identity_of", "read_identity", "stored_identity"]
+__all__ = ["identity_of", "identity_of_losses", "read_identity", "stored_identity"]
 
 # Functions of these packages are known by their names; of all others the code counts, too.
 _KNOWN_PACKAGES = ("sfmab_jax", "jax", "math")
@@ -52,6 +53,19 @@ def identity_of(bandit: Bandit) -> dict[str, Any]:
     names = ("sampling", "estimation", "full_information")
     described = {name: _describe(part) for name, part in zip(names, parts, strict=True)}
     return described | {"feedback": _describe(bandit.feedback)}
+
+
+def identity_of_losses(losses: LossSequence) -> str:
+    """Return a digest of what a loss sequence is: 16 hexadecimal digits.
+
+    Of a family its functions and parameters, of a table its shape and the size of its losses.
+    """
+    described = (
+        _describe([losses.init, losses.next])
+        if losses.table is None
+        else [list(losses.table.shape), losses.magnitude]
+    )
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:16]
 
 
 def stored_identity(identity: Any) -> np.ndarray:

@@ -23,7 +23,7 @@ from sfmab_jax.results.statistics import Interval, Over
 __all__ = ["KEPT_BY_OPTION", "Result", "Results", "load"]
 
 _FORMAT = 1
-# Fields of a result that are written as they are. Files of earlier versions lack the last two.
+# Fields of a result that are written as they are. Files of earlier versions lack the last three.
 _DESCRIPTION = (
     "name",
     "seed",
@@ -34,6 +34,7 @@ _DESCRIPTION = (
     "unit",
     "first_sequence",
     "first_look",
+    "losses_identity",
 )
 Kind = Literal["expected", "realised", "pseudo"]
 # Kept of every game if `simulate` is called with the option of this name.
@@ -61,6 +62,7 @@ class Result:
       records: what ``record`` returned, leaves [K, S, C, ...]; states count losses in ``unit``.
       certificate: bounds along every path, if ``simulate(certificate=True)`` asked for them.
       bandit: the strategy itself; not stored in files.
+      losses_identity: a digest of the loss sequence; "" where it is not known.
       saved_identity: the identity of the strategy that was played, in results read from a file.
       kept: what else was asked for, by the name of its option; see `arm_counts` and
         `pseudo_regret`.
@@ -87,6 +89,7 @@ class Result:
     certificate: Certificate | None = None
     bandit: Bandit | None = None
     saved_identity: Any = None
+    losses_identity: str = ""
     kept: Mapping[str, np.ndarray] = field(default_factory=dict)
     first_sequence: int = 0
     first_look: int | None = None
@@ -196,8 +199,7 @@ class Result:
         """
         statistics.check_level(level)
         values = statistics.units_of(self.samples(kind), over)
-        family_or_sequence = statistics.check_over(over, len(self.regret))
-        statistics.warn_if_no_interval(len(values), family_or_sequence, method)
+        self._warn_if_no_interval(over, method)
         if method is None:
             method = "student" if self.first_look is None else "sequential"
         if method == "student":
@@ -242,8 +244,10 @@ class Result:
         """
         statistics.check_level(level)
         exceeds = (self.samples(kind) > np.asarray(threshold)).astype(np.float64)
-        values = statistics.units_of(exceeds, over)
-        return statistics.share_interval(values, level)
+        interval = statistics.share_interval(statistics.units_of(exceeds, over), level)
+        if np.isnan(interval.low).any():
+            self._warn_if_no_interval(over)
+        return interval
 
     def conditional_value_at_risk(
         self,
@@ -267,9 +271,15 @@ class Result:
         # Its mean is the value at risk, and its spread that of the estimate (Rockafellar and
         # Uryasev 2000; the edge need not be known any better).
         excess = edge[:, None] + np.maximum(samples - edge[:, None], 0) / part
+        self._warn_if_no_interval(over)
         interval = statistics.student_interval(statistics.units_of(excess, over), level)
         estimate = statistics.conditional_value_at_risk(games, 1 - part)
         return Interval(estimate, *(side + estimate - interval.estimate for side in interval[1:]))
+
+    def _warn_if_no_interval(self, over: Over | None, method: str | None = None) -> None:
+        sequences, seeds, _ = self.regret.shape
+        over = statistics.check_over(over, sequences)
+        statistics.warn_if_no_interval(sequences if over == "family" else seeds, over, method)
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write an .npz file, complete or not at all. `load` reads it."""

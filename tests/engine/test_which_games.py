@@ -143,6 +143,10 @@ def test_ctrl_c_keeps_the_looks_before():
             r"until is 0.1; give sf.until.precise",
         ),
         (
+            lambda: sf.simulate(UNIFORM, np.ones((3, 5, 2)), until=sf.until.precise(width=1.0)),
+            "give the rule over='sequence'",
+        ),
+        (
             lambda: sf.simulate(
                 UNIFORM, BERNOULLI, until=sf.until.precise(width=1.0), keep="moments"
             ),
