@@ -20,7 +20,7 @@ from sfmab_jax.results.identity import identity_of, read_identity, stored_identi
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.statistics import Interval, Over
 
-__all__ = ["KEPT_BY_OPTION", "Result", "Results", "load"]
+__all__ = ["KEPT_BY_OPTION", "Plots", "Result", "Results", "load"]
 
 _FORMAT = 1
 # Fields of a result that are written as they are. Files of earlier versions lack the last three.
@@ -293,13 +293,10 @@ class Result:
         """Return a labelled dataset with dimensions strategy, sequence, seed and round."""
         return Results({self.name: self}).to_xarray()
 
-    def plot(self, **options: Any):
-        """Plot mean regret with a band against the rounds; see `plotting.regret`."""
-        return Results({self.name: self}).plot(**options)
-
-    def plot_tails(self, **options: Any):
-        """Plot P(regret > x) of the final regret; see `plotting.tails`."""
-        return Results({self.name: self}).plot_tails(**options)
+    @property
+    def plot(self) -> "Plots":
+        """``plot()`` draws the regret against the rounds, ``plot.tails()`` its tails."""
+        return Results({self.name: self}).plot
 
 
 class Results(Mapping[str, Result]):
@@ -444,23 +441,35 @@ class Results(Mapping[str, Result]):
             attrs={"losses": first.losses, "seed": first.seed, "dtype": first.dtype},
         )
 
-    def plot(self, **options: Any):
+    @property
+    def plot(self) -> "Plots":
+        """``plot()`` draws the regret against the rounds; see `Plots` for others."""
+        return Plots(self)
+
+
+class Plots:
+    """The plots of results: ``results.plot()``, ``results.plot.tails()`` and so on."""
+
+    def __init__(self, results: Results):
+        self._results = results
+
+    def __call__(self, **options: Any):
         """Plot mean regret with a band against the rounds; see `plotting.regret`."""
         from sfmab_jax.results import plotting
 
-        return plotting.regret(self, **options)
+        return plotting.regret(self._results, **options)
 
-    def plot_tails(self, **options: Any):
+    def tails(self, **options: Any):
         """Plot P(regret > x) of the final regret; see `plotting.tails`."""
         from sfmab_jax.results import plotting
 
-        return plotting.tails(self, **options)
+        return plotting.tails(self._results, **options)
 
-    def plot_difference(self, one: str, other: str, **options: Any):
+    def difference(self, one: str, other: str, **options: Any):
         """Plot the paired difference of two strategies; see `plotting.difference`."""
         from sfmab_jax.results import plotting
 
-        return plotting.difference(self, one, other, **options)
+        return plotting.difference(self._results, one, other, **options)
 
 
 def load(path: str | os.PathLike) -> Results:

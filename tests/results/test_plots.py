@@ -93,11 +93,11 @@ def test_labels_tell_the_pseudo_regret():
     assert results.plot(**pseudo).get_ylabel().startswith("mean pseudo-regret\n")
     assert results.plot(kind="realised").get_ylabel().startswith("mean realised regret\n")
     assert (
-        results.plot_difference(*both, **pseudo)
+        results.plot.difference(*both, **pseudo)
         .get_ylabel()
         .startswith("difference of pseudo-regret\n")
     )
-    axes = results.plot_tails(**pseudo)
+    axes = results.plot.tails(**pseudo)
     assert axes.get_ylabel().startswith("P(pseudo-regret > x)\n")
     assert axes.get_xlabel().startswith("pseudo-regret x after ")
 
@@ -142,7 +142,7 @@ def test_doubtful_means_are_marked_wherever_there_are_intervals():
         assert legend_of(few.plot(band=band)) == [name + " (doubtful)" * (band == "interval")]
     assert legend_of(played(1, heavy=True).plot()) == [f"{name} (doubtful)"]
     both = played(2, (5, 1))
-    assert legend_of(both.plot_difference(*both)) == ["strategy 0 less strategy 1 (doubtful)"]
+    assert legend_of(both.plot.difference(*both)) == ["strategy 0 less strategy 1 (doubtful)"]
     figure = sf.plotting.grid({("some", "1"): sure, ("other", "1"): few})
     marks = [[line.get_marker() for line in axes.get_lines()] for axes in figure.axes]
     assert [markers.count("$?$") > 0 for markers in marks] == [False, True]
@@ -169,7 +169,7 @@ def test_own_labels_and_styles():
     assert first.get_color() == line_style(0)["color"]
     assert axes.get_yscale() == "log"
     np.testing.assert_array_equal(axes.collections[1].get_facecolor()[0, :3], to_rgb("red"))
-    axes = played().plot_tails(style=style)
+    axes = played().plot.tails(style=style)
     assert axes.get_lines()[1].get_color() == "red"
 
 
@@ -191,13 +191,13 @@ def test_a_logarithmic_axis_does_not_follow_a_band_to_zero():
         (lambda r: r.plot(kind="real"), "kind is 'real'"),
         (lambda r: r.plot(over="seeds"), "over is 'seeds'"),
         (lambda r: r.plot(labels={"x": "y"}), "labels names 'x', .*there are 'strategy 0', "),
-        (lambda r: r.plot_tails(style={"x": {}}), "style names 'x', which was not played"),
-        (lambda r: r.plot_difference("strategy 0", "x"), "there is no strategy 'x'"),
+        (lambda r: r.plot.tails(style={"x": {}}), "style names 'x', which was not played"),
+        (lambda r: r.plot.difference("strategy 0", "x"), "there is no strategy 'x'"),
         (lambda r: sf.Results({}).plot(), "there are no results to plot; give one strategy"),
-        (lambda r: sf.Results({}).plot_tails(), "there are no results to plot"),
+        (lambda r: sf.Results({}).plot.tails(), "there are no results to plot"),
         (lambda r: sf.plotting.grid({}), "there are no results to plot"),
         (lambda r: made(-np.ones((1, 9, 3)) - 1).plot(yscale="log"), "no mean regret is positive"),
-        (lambda r: made(-np.ones((1, 9, 3))).plot_tails(), "no game has a positive regret"),
+        (lambda r: made(-np.ones((1, 9, 3))).plot.tails(), "no game has a positive regret"),
         (lambda r: sf.plotting.paper(column=3), "column is 3; choose 1 or 2"),
     ],
 )
@@ -222,8 +222,8 @@ def test_games_that_are_single_or_have_no_number(band):
     assert len(axes.collections) == (0 if band is None else 2)
     assert np.isfinite(axes.get_lines()[1].get_ydata()).tolist() == [True, True, False, False]
     axes.figure.canvas.draw()
-    sf.Results(results).plot_tails().figure.canvas.draw()
-    sf.Results(results).plot_difference("good", "half").figure.canvas.draw()
+    sf.Results(results).plot.tails().figure.canvas.draw()
+    sf.Results(results).plot.difference("good", "half").figure.canvas.draw()
     single = made(np.ones((1, 1, 4)), rounds=ROUNDS)
     axes = single.plot(band=band)
     assert not axes.collections
@@ -367,7 +367,7 @@ def test_paper(column, width, tmp_path):
 @pytest.mark.parametrize("shape", [(1, 60), (60, 1)])
 def test_tails_are_the_shares_of_games_with_their_exact_intervals(shape):
     (result,) = played(1, shape).values()
-    axes = result.plot_tails(unit=2.0)
+    axes = result.plot.tails(unit=2.0)
     (line,) = axes.get_lines()
     x, share = line.get_data()
     games = result.regret[..., -1].ravel() / 2
@@ -385,7 +385,7 @@ def test_tails_are_the_shares_of_games_with_their_exact_intervals(shape):
 
 def test_tails_of_very_many_games_are_drawn_at_two_hundred_places():
     games = np.sort(np.random.default_rng(0).gamma(2.0, size=20_000))
-    axes = made(games[None, :, None]).plot_tails()
+    axes = made(games[None, :, None]).plot.tails()
     x, share = axes.get_lines()[0].get_data()
     assert 100 < len(x) < 203
     np.testing.assert_allclose(share[:-1], 1 - np.searchsorted(games, x[:-1], "right") / 20_000)
@@ -393,15 +393,15 @@ def test_tails_of_very_many_games_are_drawn_at_two_hundred_places():
 
 
 def test_tails_over_few_sequences_have_no_band():
-    axes = played(1, (5, 40)).plot_tails()
+    axes = played(1, (5, 40)).plot.tails()
     assert legend_of(axes) == ["strategy 0 (doubtful)"]
     assert axes.get_ylabel() == "P(regret > x)\nno 95% interval over 5 sequences"
-    assert len(played(1, (100, 20)).plot_tails().collections) == 1
+    assert len(played(1, (100, 20)).plot.tails().collections) == 1
 
 
 def test_bounds_of_tails_are_lines_and_curves():
     bounds = {"at 95%": 30.0, "for all": (np.array([10.0, 40.0]), np.array([0.5, 0.01]))}
-    axes = played(1).plot_tails(bounds=bounds, unit=10.0)
+    axes = played(1).plot.tails(bounds=bounds, unit=10.0)
     _, number, curve = axes.get_lines()
     np.testing.assert_array_equal(number.get_xdata(), [3, 3])
     np.testing.assert_array_equal(curve.get_data(), [[1, 4], [0.5, 0.01]])
@@ -410,7 +410,7 @@ def test_bounds_of_tails_are_lines_and_curves():
 
 def test_difference_is_paired_and_beside_zero():
     results = played(3)
-    axes = results.plot_difference("strategy 2", "strategy 0", level=0.9, unit=4.0)
+    axes = results.plot.difference("strategy 2", "strategy 0", level=0.9, unit=4.0)
     zero, line = axes.get_lines()
     wanted = results.difference("strategy 2", "strategy 0", level=0.9)
     np.testing.assert_array_equal(zero.get_ydata(), [0, 0])
