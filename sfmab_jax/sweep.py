@@ -449,7 +449,11 @@ def _what_is_drawn(grid: Sweep) -> str:
 def _mark(grid: Sweep, axes: Any, level: float, place: Callable[[dict[str, Any]], tuple]) -> None:
     """Mark the best point with a star, and those that cannot be told from it with rings."""
     best = grid.best(level)
-    how = {"linestyle": "none", "markeredgecolor": "black", "zorder": 5}
+    from matplotlib.patheffects import withStroke
+
+    # A white rim, as cells may be as dark as the marks.
+    rim = [withStroke(linewidth=3, foreground="white")]
+    how = {"linestyle": "none", "markeredgecolor": "black", "zorder": 5, "path_effects": rim}
     label = "best (doubtful)" if best.is_doubtful else "best"
     axes.plot(*place(best.point), marker="*", ms=14, color="#D55E00", label=label, **how)
     if best.ties:
