@@ -9,7 +9,7 @@ A strategy is a sampling scheme S, an estimation scheme E and a full-information
 together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of each:
 
     play            simulate -> Result or Results, load reads what they save, concat joins them;
-                    or Summary, of very many games; until, to stop when enough were played
+                    or Summaries, each a Summary of very many games; until, a rule to stop
     look closer     sweep -> Sweep, a grid of a strategy's parameters, and its Best point;
                     step_by_step, one game as a generator of every Step
     strategies      scale_free, exp3_ix, tsallis_inf, ...; STRATEGIES has all
@@ -45,7 +45,7 @@ from sfmab_jax.results.concat import concat
 from sfmab_jax.results.hardness import Hardness, hardness
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.result import Result, Results
-from sfmab_jax.results.summary import Summary
+from sfmab_jax.results.summary import Summaries, Summary
 from sfmab_jax.simulate import simulate
 from sfmab_jax.step_by_step import Step, step_by_step
 from sfmab_jax.study.study import load_study
@@ -76,6 +76,7 @@ __all__ = [
     "Round",
     "Sampling",
     "Step",
+    "Summaries",
     "Summary",
     "Sweep",
     "Tuned",

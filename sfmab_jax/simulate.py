@@ -51,10 +51,11 @@ from sfmab_jax.numerics.threefry import pinned_generator
 from sfmab_jax.results.certificate import Certificate, certificate_from_rows, observe_certificates
 from sfmab_jax.results.concat import concat
 from sfmab_jax.results.identity import identity_of_losses
+from sfmab_jax.results.moments import Summarizer
 from sfmab_jax.results.norms import Norms, norms_from_row, warn_if_no_regret, warn_if_not_finite
 from sfmab_jax.results.result import KEPT_BY_OPTION, Result, Results
 from sfmab_jax.results.statistics import FEW_UNITS
-from sfmab_jax.results.summary import Summarizer, Summary
+from sfmab_jax.results.summary import Summaries, Summary
 from sfmab_jax.until import Until
 
 __all__ = ["simulate"]
@@ -85,7 +86,7 @@ def simulate(
     engine: Literal["scan", "fused"] = "scan",
     batching: Literal["lanes", "vmap"] = "lanes",
     bookmarks: Bookmarks | None = None,
-) -> Result | Results | Summary | dict[str, Summary]:
+) -> Result | Results | Summary | Summaries:
     """Play every strategy on the same loss sequences with the same random numbers.
 
     The game of sequence k and seed s is the same, bit for bit on one kind of machine, whatever
@@ -138,8 +139,8 @@ def simulate(
         `sfmab_jax.engine.resume`. They belong to the arguments of one call.
 
     Returns:
-      A `Result` for one bandit, `Results` for a mapping; with ``keep="moments"`` a `Summary`, or a
-      dictionary of them.
+      A `Result` for one bandit, `Results` for a mapping; with ``keep="moments"`` a `Summary` or
+      `Summaries`.
 
     >>> import sfmab_jax as sf
     >>> bandit = sf.strategies.scale_free()
@@ -387,9 +388,7 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
     return Results(results)
 
 
-def _summarize(
-    run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
-) -> dict[str, Summary]:
+def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -> Summaries:
     """Return moments and histograms of all games."""
     summarizers = [
         Summarizer(
@@ -437,7 +436,7 @@ def _summarize(
         has_laws = not first or _warn_if_no_law(name, bandit, np.concatenate(first), run)
         if has_laws and not not_finite:
             warn_if_no_regret(name, summaries[name].mean())
-    return summaries
+    return Summaries(summaries)
 
 
 def _description(run: Run, seconds: float) -> dict[str, Any]:

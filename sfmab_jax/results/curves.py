@@ -10,6 +10,7 @@ from sfmab_jax.results import statistics
 from sfmab_jax.results.plot_style import inches, line_style, literal, shade, wrapped
 from sfmab_jax.results.result import Kind, Result
 from sfmab_jax.results.statistics import Over
+from sfmab_jax.results.summary import Summary
 
 __all__ = [
     "Band",
@@ -58,7 +59,7 @@ class Curve(NamedTuple):
 
 
 def mean_curves(
-    results: Mapping[str, Result],
+    results: Mapping[str, Result | Summary],
     band: Band | None = "interval",
     kind: Kind | None = None,
     over: Over | None = None,
@@ -82,7 +83,7 @@ def mean_curves(
 
 
 def _band_edges(
-    result: Result, band: Band | None, level: float, options: dict[str, Any]
+    result: Result | Summary, band: Band | None, level: float, options: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the edges of a band, each [1 or K, C]; NaN if there is none."""
     if band == "interval":
@@ -93,7 +94,8 @@ def _band_edges(
         spread = result.std(**options)
         return mean - spread, mean + spread
     statistics.check_level(level)
-    games = len(statistics.games_of(result.expected_regret, options["over"]))
+    is_family = statistics.check_over(options["over"], result.num_sequences) == "family"
+    games = result.num_seeds * (result.num_sequences if is_family else 1)
     if band == "quantiles" and games > 1:
         low, high = result.quantiles([(1 - level) / 2, (1 + level) / 2], **options)
         return low, high
@@ -113,18 +115,18 @@ def _percent(part: float) -> str:
     return f"{100 * part:.4g}%"
 
 
-def about(result: Result, over: Over | None = None) -> str:
+def about(result: Result | Summary, over: Over | None = None) -> str:
     """Return over what a mean is taken, for a label."""
-    count = len(result.regret)
+    count = result.num_sequences
     if statistics.check_over(over, count) == "family":
         return f"over {count:,} sequences" if count > 1 else "over a single sequence"
     return "given this sequence" if count == 1 else f"given each of {count:,} sequences"
 
 
-def has_several_units(result: Result, over: Over | None) -> bool:
+def has_several_units(result: Result | Summary, over: Over | None) -> bool:
     """Whether a mean has several units, so that it has an interval."""
-    sequences, seeds, _ = result.regret.shape
-    return (sequences if statistics.check_over(over, sequences) == "family" else seeds) > 1
+    is_family = statistics.check_over(over, result.num_sequences) == "family"
+    return (result.num_sequences if is_family else result.num_seeds) > 1
 
 
 def draw_curves(
@@ -191,7 +193,7 @@ def new_axes() -> Any:
     return plt.subplots(layout="constrained")[1]
 
 
-def check_names(results: Mapping[str, Result], **options: Mapping[str, Any] | None) -> None:
+def check_names(results: Mapping[str, Any], **options: Mapping[str, Any] | None) -> None:
     """Raise ValueError if there is nothing to plot, or an option names what is not among it."""
     if not results:
         raise ValueError("there are no results to plot; give one strategy at least, {name: result}")

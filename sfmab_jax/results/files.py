@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from sfmab_jax.losses.files import read_npy_header
 
-__all__ = ["check_archive", "write_atomically"]
+__all__ = ["check_archive", "check_ending", "write_atomically"]
 
 
 def check_archive(file: IO[bytes]) -> None:
@@ -35,6 +35,17 @@ def check_archive(file: IO[bytes]) -> None:
                         f"{member.filename} claims {needed:,} bytes and has {member.file_size:,}"
                     )
     file.seek(0)
+
+
+def check_ending(path: str | os.PathLike) -> Path:
+    """Return the path of a results file; raise ValueError if its name ends in something else."""
+    path = Path(path)
+    if path.suffix not in (".npz", ""):
+        raise ValueError(
+            f"path is {path}; give a name that ends in .npz, or write a table by "
+            "results.to_pandas().to_csv(path, index=False)"
+        )
+    return path
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], Any]) -> None:

@@ -36,6 +36,7 @@ from sfmab_jax.results.plot_style import (
 )
 from sfmab_jax.results.result import Kind, Result, Results
 from sfmab_jax.results.statistics import Over
+from sfmab_jax.results.summary import Summary
 
 __all__ = ["LINE_STYLES", "difference", "grid", "literal", "losses", "paper", "regret", "tails"]
 
@@ -65,7 +66,7 @@ def register_bounds(bounds_of: BoundsOf) -> None:
 
 
 def regret(
-    results: Mapping[str, Result],
+    results: Mapping[str, Result | Summary],
     *,
     axes: Any = None,
     band: Band | None = "interval",
@@ -85,7 +86,8 @@ def regret(
     the figure grows by it.
 
     Args:
-      results: by name, as `simulate` returns them.
+      results: by name, as `simulate` returns them; bounds=True needs the norms of the losses, which
+        a `Summary` has not.
       axes: Matplotlib axes to draw on; new ones by default.
       band: "interval" of the mean; "std", one standard deviation of single games to either side;
         "quantiles" of single games; or None.
@@ -154,10 +156,15 @@ def _regret(kind: Kind | None) -> str:
 
 
 def _draw_bounds(
-    results: Mapping[str, Result], axes: Any, unit: float, colours: Sequence[Any]
+    results: Mapping[str, Result | Summary], axes: Any, unit: float, colours: Sequence[Any]
 ) -> None:
     """Draw what is proven for each strategy, in its colour, the tighter bounds thinner."""
-    found = {name: _bounds_of(result) for name, result in results.items()}
+    found = {
+        name: ({}, "kept only moments: no norms of the losses, in which bounds are stated")
+        if isinstance(result, Summary)
+        else _bounds_of(result)
+        for name, result in results.items()
+    }
     bounds = {name: lines for name, (lines, _) in found.items()}
     reasons = "; ".join(f"{name} {reason}" for name, (_, reason) in found.items() if reason)
     if not any(bounds.values()):

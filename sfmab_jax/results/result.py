@@ -15,10 +15,11 @@ import numpy as np
 from sfmab_jax.base import Bandit
 from sfmab_jax.results import statistics
 from sfmab_jax.results.certificate import Certificate
-from sfmab_jax.results.files import check_archive, write_atomically
+from sfmab_jax.results.files import check_archive, check_ending, write_atomically
 from sfmab_jax.results.identity import identity_of, read_identity, stored_identity
 from sfmab_jax.results.norms import Norms
 from sfmab_jax.results.statistics import Interval, Over
+from sfmab_jax.results.summary import SUMMARIES_FORMAT, Summaries, rebuild_summaries
 
 __all__ = ["KEPT_BY_OPTION", "Plots", "Result", "Results", "load"]
 
@@ -100,6 +101,16 @@ class Result:
             f"Result({self.name} on {self.losses}: {self.norms.num_arms} arms, "
             f"{self.rounds[-1]} rounds, {sequences} x {seeds} games, {self.in_words()})"
         )
+
+    @property
+    def num_sequences(self) -> int:
+        """K."""
+        return len(self.regret)
+
+    @property
+    def num_seeds(self) -> int:
+        """S."""
+        return self.regret.shape[1]
 
     @cached_property
     def identity(self) -> Any:
@@ -360,12 +371,7 @@ class Results(Mapping[str, Result]):
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write an .npz file, complete or not at all. `load` reads it."""
-        path = Path(path)
-        if path.suffix not in (".npz", ""):
-            raise ValueError(
-                f"path is {path}; give a name that ends in .npz, or write a table by "
-                "results.to_pandas().to_csv(path, index=False)"
-            )
+        path = check_ending(path)
         arrays: dict[str, Any] = {}
         dtypes: dict[str, str] = {}
         descriptions = []
@@ -472,7 +478,7 @@ class Plots:
         return plotting.difference(self._results, one, other, **options)
 
 
-def load(path: str | os.PathLike) -> Results:
+def load(path: str | os.PathLike) -> Results | Summaries:
     """Read a file that ``save`` wrote. Records come back as a list of arrays.
 
     Nothing is unpickled and nothing unpacked, so that a file from elsewhere can do no harm.
@@ -495,6 +501,8 @@ def load(path: str | os.PathLike) -> Results:
             stored[name] = stored[name].view(dtype)
         if header["format"] == _FORMAT:
             return _rebuild(header, stored)
+        if header["format"] == SUMMARIES_FORMAT:
+            return rebuild_summaries(header, stored)
     except FileNotFoundError:
         raise
     except Exception as error:

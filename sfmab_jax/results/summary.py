@@ -1,63 +1,25 @@
-"""`Summary`: the regret of very many games, of which only moments and a histogram are kept.
+"""`Summary` and `Summaries`: the regret of very many games, by its moments and a histogram."""
 
-Memory does not grow with the number of games. Games are added in their order, in blocks whose size
-is a rule of the arms alone, so that the sums are the same bits whatever the batches and devices.
-"""
-
-import threading
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 from sfmab_jax.results import statistics
+from sfmab_jax.results.files import check_ending, write_atomically
+from sfmab_jax.results.moments import LARGEST, NUM_BINS, Moments, bin_edges, tail_index
 from sfmab_jax.results.statistics import Over, check_level, check_levels, student_quantile
 
-__all__ = ["Summarizer", "Summary"]
+__all__ = ["SUMMARIES_FORMAT", "Summaries", "Summary", "rebuild_summaries"]
 
 Kind = Literal["expected", "realised"]
 _KINDS = ("realised", "expected")
-# Leading bits of a float32 that name its bin: sign, exponent, six of the mantissa. So a bin reaches
-# from a number to at most 1.6% beyond.
-_DROPPED_BITS = 17
-_BINS = 2 ** (32 - _DROPPED_BITS)
-_LARGEST = float(np.finfo(np.float32).max)
-
-
-class _Moments(NamedTuple):
-    """Of numbers added so far; arrays [...]."""
-
-    number: int
-    mean: np.ndarray
-    squares: np.ndarray  # sum of the squared distances from the mean
-    cubes: np.ndarray  # sum of their cubes
-
-    def with_values(self, values: np.ndarray) -> "_Moments":
-        """Add values [m, ...] (Chan, Golub and LeVeque 1979; cubes by Pebay 2008)."""
-        if not len(values):
-            return self
-        mean = values.mean(axis=0)
-        before, added = self.number, len(values)
-        number = before + added
-        shift = mean - self.mean
-        distances = values - mean
-        squares = (distances**2).sum(axis=0)
-        return _Moments(
-            number,
-            self.mean + shift * (added / number),
-            self.squares + squares + shift**2 * (before * added / number),
-            self.cubes
-            + (distances**3).sum(axis=0)
-            + shift**3 * (before * added * (before - added) / number**2)
-            + 3 * shift * (before * squares - added * self.squares) / number,
-        )
-
-    @property
-    def skewness(self) -> np.ndarray:
-        """Skewness of the numbers, [...]; 0 where they are all equal."""
-        spread = np.sqrt(self.squares / max(1, self.number))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(spread == 0, 0.0, self.cubes / self.number / spread**3)
+# Of a file; `result.load` reads it.
+SUMMARIES_FORMAT = "summaries 1"
 
 
 @dataclass(frozen=True)
@@ -88,21 +50,25 @@ class Summary:
     dtype: str
     seconds: float
     unit: float
-    games: _Moments
-    units: _Moments
+    games: Moments
+    units: Moments
     counts: np.ndarray
     smallest: np.ndarray
     largest: np.ndarray
 
     def __repr__(self) -> str:
+        return f"Summary({self.name} on {self.losses}: {self.size_in_words()}, {self.in_words()})"
+
+    def size_in_words(self) -> str:
+        """Return how many arms, rounds and games were played."""
+        games = f"{self.num_sequences} x {self.num_seeds} games"
+        return f"{self.num_arms} arms, {self.rounds[-1]} rounds, {games}"
+
+    def in_words(self) -> str:
+        """Return the final mean regret with its 95% interval, of what it is, and how sure."""
         low, high = self._interval(0.95, "expected")
         mean, doubtful = self.mean()[:, -1], self.is_doubtful()[:, -1]
-        words = statistics.in_words(mean, low[:, -1], high[:, -1], doubtful, self.num_sequences)
-        games = f"{self.num_sequences} x {self.num_seeds} games"
-        return (
-            f"Summary({self.name} on {self.losses}: {self.num_arms} arms, {self.rounds[-1]} rounds,"
-            f" {games}, {words})"
-        )
+        return statistics.in_words(mean, low[:, -1], high[:, -1], doubtful, self.num_sequences)
 
     def mean(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
         """Mean over all games, [1, C]."""
@@ -140,9 +106,9 @@ class Summary:
         """Whether the interval may cover less than it says, bool [1, C]; see `Result`."""
         self._check_over(over)
         place = _place(kind)
-        edges = np.clip(_bin_edges(), -_LARGEST, _LARGEST)
+        edges = np.clip(bin_edges(), -LARGEST, LARGEST)
         middles = (edges[1:] + edges[:-1]) / 2
-        index = np.array([_tail_index(middles, counts) for counts in self.counts[place]])
+        index = np.array([tail_index(middles, counts) for counts in self.counts[place]])
         skewness = self.units.skewness[place]
         return statistics.spread_is_doubtful(self.units.number, skewness, index)[None]
 
@@ -163,7 +129,7 @@ class Summary:
         place = _place(kind)
         ranks = check_levels(levels)[:, None] * (self.games.number - 1)
         below = np.cumsum(self.counts[place], axis=1)
-        edges = _bin_edges() * self.unit
+        edges = bin_edges() * self.unit
         # The first bin with more games up to its end than the rank, and the place within it.
         bins = np.array([np.searchsorted(row, ranks[:, 0], side="right") for row in below]).T
         columns = np.arange(len(self.rounds))
@@ -174,6 +140,14 @@ class Summary:
         values = np.where(ranks == self.games.number - 1, self.largest[place], values)
         return np.clip(values, self.smallest[place], self.largest[place])[:, None]
 
+    def plot(self, **options: Any):
+        """Plot mean regret with a band against the rounds; see `plotting.regret`."""
+        return Summaries({self.name: self}).plot(**options)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write an .npz file, complete or not at all. `load` reads it."""
+        return Summaries({self.name: self}).save(path)
+
 
 def _place(kind: str) -> int:
     if kind not in _KINDS:
@@ -181,111 +155,83 @@ def _place(kind: str) -> int:
     return _KINDS.index(kind)
 
 
-def _bin_of(values: np.ndarray) -> np.ndarray:
-    """Return the bin of each number, 0 ... bins - 1, in the order of the numbers."""
-    bits = values.astype(np.float32).view(np.int32)
-    # Integers in the order of the floats: those of negative floats run backwards.
-    size = (bits & 0x7FFFFFFF) >> _DROPPED_BITS
-    return np.where(bits < 0, -1 - size, size) + _BINS // 2
+# What a file holds of each strategy: as it is written there, arrays, moments; and the histogram.
+_MOMENTS = ("games", "units")
+_ARRAYS = ("rounds", "smallest", "largest")
+_DESCRIPTION = tuple(
+    field.name for field in fields(Summary) if field.name not in (*_MOMENTS, *_ARRAYS, "counts")
+)
 
 
-def _bin_edges() -> np.ndarray:
-    """Return where the bins begin, and where the last one ends, [bins + 1]."""
-    bits = np.arange(_BINS // 2 + 1, dtype=np.int64) << _DROPPED_BITS
-    with np.errstate(invalid="ignore"):  # the last bins have no numbers, but NaN
-        positive = bits.astype(np.uint32).view(np.float32).astype(np.float64)
-    positive[~np.isfinite(positive)] = np.inf
-    positive[-1] = np.inf  # past the largest number the bits are those of -0
-    return np.concatenate([-positive[:0:-1], positive])
+class Summaries(Mapping[str, Summary]):
+    """The `Summary` of each strategy, by name, on the same losses and random numbers."""
+
+    def __init__(self, summaries: Mapping[str, Summary]):
+        self._summaries = dict(summaries)
+
+    def __getitem__(self, name: str) -> Summary:
+        return self._summaries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._summaries)
+
+    def __len__(self) -> int:
+        return len(self._summaries)
+
+    def __repr__(self) -> str:
+        lines = [f"  {name!r}: {summary.in_words()}" for name, summary in self.items()]
+        if not lines:
+            return "Summaries({})"
+        first = next(iter(self.values()))
+        return "\n".join([f"Summaries({first.losses}, {first.size_in_words()})", *lines])
+
+    def plot(self, **options: Any):
+        """Plot mean regret with a band against the rounds; see `plotting.regret`."""
+        from sfmab_jax.results import plotting
+
+        return plotting.regret(self, **options)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write an .npz file, complete or not at all. `load` reads it.
+
+        Of the histograms only the bins with games in them.
+
+        >>> import tempfile
+        >>> import sfmab_jax as sf
+        >>> uniform = {"uniform": sf.strategies.uniform()}
+        >>> found = sf.simulate(uniform, [[1.0, 0.0], [0.0, 0.5]], num_seeds=4, keep="moments")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     again = sf.load(found.save(Path(folder) / "mine.npz"))
+        >>> again["uniform"].mean().tolist() == found["uniform"].mean().tolist()
+        True
+        """
+        path = check_ending(path)
+        arrays: dict[str, Any] = {}
+        for number, summary in enumerate(self.values()):
+            for key in _ARRAYS:
+                arrays[f"{number}/{key}"] = getattr(summary, key)
+            for key in _MOMENTS:
+                for name, value in getattr(summary, key)._asdict().items():
+                    arrays[f"{number}/{key}/{name}"] = np.asarray(value)
+            places = np.flatnonzero(summary.counts)
+            arrays[f"{number}/places"] = places
+            arrays[f"{number}/counts"] = summary.counts.ravel()[places]
+        descriptions = [{key: getattr(one, key) for key in _DESCRIPTION} for one in self.values()]
+        header = json.dumps({"format": SUMMARIES_FORMAT, "results": descriptions})
+        write_atomically(path, lambda file: np.savez(file, header=np.array(header), **arrays))
+        return path
 
 
-def _tail_index(values: np.ndarray, counts: np.ndarray) -> float:
-    """Return Hill's index of the largest tenth of the distances from the median.
-
-    Args:
-      values: increasing [bins].
-      counts: how often each occurs [bins].
-    """
-    present = np.flatnonzero(counts)
-    values, counts = values[present], counts[present]
-    number = int(counts.sum())
-    median = values[np.searchsorted(np.cumsum(counts), number / 2)]
-    sizes = np.abs(values - median)
-    order = np.argsort(sizes)[::-1]
-    sizes, counts = sizes[order], counts[order]
-    largest = min(max(5, number // 10), number - 1)
-    up_to = np.cumsum(counts)
-    threshold = sizes[np.searchsorted(up_to, largest + 1)] if largest else 0.0
-    if threshold <= 0:
-        return np.inf
-    above = np.clip(largest - (up_to - counts), 0, counts)
-    inverse = above @ np.log(np.maximum(sizes / threshold, 1)) / largest
-    return 1 / inverse if inverse > 0 else np.inf
-
-
-class Summarizer:
-    """Collects the games of one strategy, batch by batch in any order, from several threads.
-
-    Args:
-      num_seeds: S; games are in the order of the sequences, then of the seeds.
-      num_sequences: K.
-      num_checkpoints: C.
-      block: games that are summed together, a divisor of the size of every batch but the last.
-      unit: that losses were counted in.
-    """
-
-    def __init__(
-        self, *, num_sequences: int, num_seeds: int, num_checkpoints: int, block: int, unit: float
-    ):
-        self._several = num_sequences > 1
-        self._num_seeds, self._block, self._unit = num_seeds, block, unit
-        self._lock = threading.Lock()
-        self._waiting: dict[int, np.ndarray] = {}  # batches that came before their turn
-        self._next_game = 0
-        zero = np.zeros((2, num_checkpoints))
-        self._games = self._units = _Moments(0, zero, zero, zero)
-        self._unfinished = zero  # the sum of the last sequence's regret so far
-        self._counts = np.zeros((2, num_checkpoints, _BINS), np.int64)
-        self._smallest, self._largest = zero + np.inf, zero - np.inf
-
-    def collected(self) -> dict[str, Any]:
-        """Return the fields of a `Summary` that were collected."""
-        return {
-            "games": self._games,
-            "units": self._units,
-            "counts": self._counts,
-            "smallest": self._smallest,
-            "largest": self._largest,
-        }
-
-    def add(self, first_game: int, regret: np.ndarray) -> None:
-        """Add a batch, ``regret`` [games, 2, C] from number ``first_game`` on."""
-        with self._lock:
-            self._waiting[first_game] = regret
-            while self._next_game in self._waiting:
-                batch = self._waiting.pop(self._next_game)
-                for start in range(0, len(batch), self._block):
-                    self._add_block(batch[start : start + self._block])
-
-    def _add_block(self, regret: np.ndarray) -> None:
-        self._games = self._games.with_values(regret)
-        self._units = self._units.with_values(self._finished(regret) if self._several else regret)
-        bins = _bin_of(regret / self._unit)
-        kinds, checkpoints = np.ix_(*map(np.arange, regret.shape[1:]))
-        np.add.at(self._counts, (kinds, checkpoints, bins), 1)
-        self._smallest = np.minimum(self._smallest, regret.min(axis=0))
-        self._largest = np.maximum(self._largest, regret.max(axis=0))
-        self._next_game += len(regret)
-
-    def _finished(self, regret: np.ndarray) -> np.ndarray:
-        """Return the mean regret of the sequences whose last game is in the block, [u, 2, C]."""
-        games = self._next_game + np.arange(len(regret))
-        starts = np.flatnonzero(games % self._num_seeds == 0)
-        if not len(starts) or starts[0] > 0:
-            starts = np.append(0, starts)
-        sums = np.add.reduceat(regret, starts, axis=0)
-        if games[0] % self._num_seeds:
-            sums[0] += self._unfinished
-        ends_whole = (games[-1] + 1) % self._num_seeds == 0
-        self._unfinished = sums[-1]
-        return (sums if ends_whole else sums[:-1]) / self._num_seeds
+def rebuild_summaries(header: Mapping[str, Any], stored: Mapping[str, np.ndarray]) -> Summaries:
+    """Return what `Summaries.save` wrote, from the header and the arrays of the file."""
+    summaries = {}
+    for number, description in enumerate(header["results"]):
+        counts = np.zeros((2, len(stored[f"{number}/rounds"]), NUM_BINS), np.int64)
+        counts.ravel()[stored[f"{number}/places"]] = stored[f"{number}/counts"]
+        moments: dict[str, Any] = {}
+        for key in _MOMENTS:
+            count, *values = (stored[f"{number}/{key}/{name}"] for name in Moments._fields)
+            moments[key] = Moments(int(count), *values)
+        arrays: dict[str, Any] = {key: stored[f"{number}/{key}"] for key in _ARRAYS}
+        summaries[description["name"]] = Summary(**description, **arrays, **moments, counts=counts)
+    return Summaries(summaries)

@@ -2,13 +2,14 @@
 
 import jax
 import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy import stats
 from simulated import UNIFORM
 
 import sfmab_jax as sf
-from sfmab_jax.results.summary import Summarizer
+from sfmab_jax.results.moments import Summarizer
 
 LOSSES = sf.losses.bernoulli(num_arms=3)
 GAMES = {"num_rounds": 48, "checkpoints": [5, 20, 48]}
@@ -85,6 +86,9 @@ def test_several_strategies_and_what_they_say():
     how = GAMES | {"num_sequences": 20, "num_seeds": 1, "keep": "moments"}
     summaries = sf.simulate({"a": UNIFORM, "b": sf.strategies.exp3()}, LOSSES, **how)
     assert list(summaries) == ["a", "b"]
+    said = repr(summaries).splitlines()
+    assert said[0] == "Summaries(bernoulli, 3 arms, 48 rounds, 20 x 1 games)"
+    assert [line.split(": mean regret")[0] for line in said[1:]] == ["  'a'", "  'b'"]
     assert repr(summaries["a"]).startswith(
         "Summary(a on bernoulli: 3 arms, 48 rounds, 20 x 1 games"
     )
@@ -102,6 +106,26 @@ def test_heavy_tails_are_doubtful():
     assert summary.is_doubtful()[0, -1]
     assert result.is_doubtful()[0, -1]
     assert "doubtful" in repr(summary)
+
+
+def test_files_and_plots(both, tmp_path):
+    """Whole again from a file; the plot has the band that the games have."""
+    result, summary = both
+    (again,) = sf.load(summary.save(tmp_path / "mine.npz")).values()
+    assert repr(again) == repr(summary)
+    for key, value in vars(summary).items():
+        jax.tree.map(np.testing.assert_array_equal, getattr(again, key), value)
+    for band in ("interval", "std"):
+        ours, theirs = (one.plot(band=band) for one in (summary, result))
+        assert ours.get_ylabel() == theirs.get_ylabel()
+        for one, other in zip(ours.collections, theirs.collections, strict=True):
+            np.testing.assert_allclose(*(x.get_paths()[0].vertices for x in (one, other)))
+    assert "of games" in summary.plot(band="quantiles").get_ylabel()
+    plt.close("all")
+    with pytest.raises(ValueError, match="kept only moments: no norms of the losses"):
+        summary.plot(bounds=True)
+    with pytest.raises(ValueError, match=r"give a name that ends in \.npz"):
+        summary.save(tmp_path / "mine.csv")
 
 
 def test_what_it_refuses():
