@@ -32,6 +32,7 @@ from sfmab_jax.engine.resume import Bookmarks
 from sfmab_jax.engine.run import play_batch
 from sfmab_jax.engine.threads import run_jobs
 from sfmab_jax.engine.validate import (
+    check_adversary,
     check_checkpoints,
     check_choice,
     check_devices,
@@ -53,9 +54,10 @@ from sfmab_jax.results.concat import concat
 from sfmab_jax.results.identity import identity_of_losses
 from sfmab_jax.results.moments import Summarizer
 from sfmab_jax.results.norms import Norms, norms_from_row, warn_if_no_regret, warn_if_not_finite
-from sfmab_jax.results.result import KEPT_BY_OPTION, Result, Results
+from sfmab_jax.results.result import Result, Results
 from sfmab_jax.results.statistics import FEW_UNITS
 from sfmab_jax.results.summary import Summaries, Summary
+from sfmab_jax.strategies.controls import fixed_arm
 from sfmab_jax.until import Until
 
 __all__ = ["simulate"]
@@ -78,6 +80,7 @@ def simulate(
     certificate: bool = False,
     arm_counts: bool = False,
     pseudo_regret: bool = False,
+    policy_regret: bool = False,
     keep: Literal["games", "moments"] = "games",
     until: Until | None = None,
     progress: bool | Callable[[int], None] | None = None,
@@ -96,7 +99,9 @@ def simulate(
 
     Args:
       strategies: one bandit, or a mapping from names to bandits.
-      losses: a `LossSequence`, or an array [T, n] or [K, T, n].
+      losses: a `LossSequence`, or an array [T, n] or [K, T, n]. Those that answer the player
+        (`sf.losses.ADVERSARIES`, `sf.losses.from_adversary`) make a sequence for every game, and
+        regret is *external*: it compares with the best arm on the losses that came.
       num_rounds: T. By default the length of the array, or 10,000.
       num_seeds: S, independent games of each strategy on each sequence.
       num_sequences: K, independent members of a random family, or the first of an array. By default
@@ -121,6 +126,9 @@ def simulate(
         much memory as n regrets.
       pseudo_regret: whether to keep the regret in expected losses, ``result.pseudo_regret``, of a
         family that knows its means.
+      policy_regret: whether to keep the regret against what each arm would have met if it had been
+        played in every round, ``result.policy_regret``. On losses that answer the player this plays
+        n more games for every game; on oblivious ones it is the regret itself.
       keep: "games", the regret of every game; or "moments", only the moments of the regret and a
         histogram, in memory that does not grow with the number of games.
       until: play more games, as many again at each look, until this rule says that there are
@@ -175,6 +183,7 @@ def simulate(
     check_choice("batching", batching, ("lanes", "vmap"))
     if certificate and engine == "fused":
         raise ValueError("certificate=True needs engine='scan'; the fused engine follows none")
+    check_adversary(sequence, engine, certificate)
     games = check_games(num_sequences, num_seeds, first_sequence, first_seed, sequence)
     given_rounds = 1 if chunk_rounds is None else chunk_rounds  # by default chosen below
     run = Run(
@@ -197,15 +206,19 @@ def simulate(
         size = chunk_rounds_for(sequence.num_arms, rounds, chosen[0], engine, streamed)
         run = replace(run, chunk_rounds=size)
     check_switches(
-        progress, certificate=certificate, arm_counts=arm_counts, pseudo_regret=pseudo_regret
+        progress,
+        certificate=certificate,
+        arm_counts=arm_counts,
+        pseudo_regret=pseudo_regret,
+        policy_regret=policy_regret,
     )
     check_tally(run)
     check_choice("keep", keep, ("games", "moments"))
-    of_games = certificate or arm_counts or pseudo_regret or record is not None
+    of_games = certificate or arm_counts or pseudo_regret or policy_regret or record is not None
     if keep == "moments" and (of_games or bookmarks is not None):
         raise ValueError(
             "keep='moments' keeps nothing of single games: no record, certificate, arm_counts, "
-            "pseudo_regret or bookmarks; use keep='games'"
+            "pseudo_regret, policy_regret or bookmarks; use keep='games'"
         )
     _check_until(until, run, keep, bookmarks)
     for name, bandit in named.items():
@@ -216,16 +229,20 @@ def simulate(
         name: observe_certificates(bandit) if certificate else None
         for name, bandit in named.items()
     }
-    collect = _summarize if keep == "moments" else _gather
 
     def play(run: Run) -> Any:
         how = (record, observers, progress, bookmarks)
-        return collect(run, named, partial(_play_batches, run, named, *how))
+        play_all = partial(_play_batches, run, named, *how)
+        if keep == "moments":
+            return _summarize(run, named, play_all)
+        constant_totals = _constant_totals(run, progress) if policy_regret else None
+        return _gather(run, named, play_all, constant_totals)
 
     if until is None:
         results: Any = play(run)
     else:
-        has_own_losses = num_sequences is None and has_chance(sequence)
+        is_sample = num_sequences is None and has_chance(sequence)
+        has_own_losses = is_sample or not sequence.is_oblivious
         results = _play_until(until, run, play, has_own_losses)
     return results["strategy"] if isinstance(strategies, Bandit) else results
 
@@ -344,32 +361,67 @@ def _play_batches(
     return kept, seconds
 
 
-def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -> Results:
-    """Return the results of all games."""
-    # The first strategy measures the losses on which all of them play.
-    played, seconds = play(lambda number: "nothing" if number else "begun")
-    batches = [results for results, _ in played]
-    rows = zip(*(row for _, row in played[: run.num_batches]), strict=True)
-    norms = norms_from_row(
-        Row(*map(np.concatenate, rows)), run.losses.num_arms, run.checkpoints, run.unit
+def _constant_totals(run: Run, progress: Any) -> np.ndarray | Literal["best"]:
+    """Return the least total loss of an arm that is played in every round, [K, C].
+
+    Every arm is played against the same adversary, with the same key. "best" on oblivious losses,
+    where that is the total of the best arm.
+    """
+    if run.losses.is_oblivious:
+        return "best"
+    arms = {f"arm {arm}": fixed_arm(jnp.int32(arm)) for arm in range(run.losses.num_arms)}
+    observers: dict[str, Observer | None] = dict.fromkeys(arms)
+    alone = replace(run, arm_counts=False)
+    how = (alone, arms, None, observers, progress, None)
+    totals, _ = _play_batches(
+        *how, lambda number: "nothing", lambda number, batch, played: played[0].realised
     )
-    warn_if_not_finite(norms, run.losses, run.first_sequence + np.arange(run.num_sequences))
+    of_arms = np.concatenate(totals).reshape(len(arms), run.num_sequences, -1)
+    return of_arms.min(axis=0)
+
+
+def _gather(
+    run: Run,
+    bandits: Mapping[str, Bandit],
+    play: Callable[..., Any],
+    constant_totals: np.ndarray | Literal["best"] | None,
+) -> Results:
+    """Return the results of all games.
+
+    Args:
+      run: what was played.
+      bandits: by name.
+      play: see `_play_batches`.
+      constant_totals: see `_constant_totals`; None if nobody asks for policy regret.
+    """
+    # The first strategy measures the losses on which all of them play; if the losses answer it,
+    # each measures its own.
+    is_oblivious = run.losses.is_oblivious
+    played, seconds = play(lambda number: "nothing" if number and is_oblivious else "begun")
     results = {}
     losses_identity = identity_of_losses(run.losses)
     shape = (run.num_sequences, run.num_seeds, -1)
-    best = norms.best[:, None, :]
     for number, (name, bandit) in enumerate(bandits.items()):
-        own = batches[number * run.num_batches : (number + 1) * run.num_batches]
+        mine = played[number * run.num_batches : (number + 1) * run.num_batches]
+        own = [batch for batch, _ in mine]
+        if number == 0 or not is_oblivious:
+            norms = _norms(run, [row for _, row in mine])
+        best = norms.best[:, None, :]
         has_laws = True
         if own[0].first_without_law is not None:
             first = np.concatenate([batch.first_without_law for batch in own]).reshape(shape[:2])
             is_finite = np.isfinite(norms.l_1).all(axis=1)[:, None]
             first = first[np.broadcast_to(is_finite, first.shape)]
             has_laws = _warn_if_no_law(name, bandit, first, run)
+        realised = [batch.realised for batch in own]
+        kept = _kept(own, shape[:2])
+        if constant_totals is not None:
+            least = best if isinstance(constant_totals, str) else constant_totals[:, None, :]
+            kept["policy_regret"] = _regret(least, realised, shape)
         results[name] = Result(
             name=name,
             rounds=run.checkpoints,
-            regret=_regret(best, [batch.realised for batch in own], shape),
+            regret=_regret(best, realised, shape),
             expected_regret=_regret(best, [batch.expected for batch in own], shape),
             norms=norms,
             **_description(run, seconds[number]),
@@ -380,12 +432,20 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
             bandit=bandit,
             losses_identity=losses_identity,
             certificate=None if own[0].observed is None else _certificate(own, run),
-            kept=_kept(own, shape[:2]),
+            kept=kept,
         )
         if has_laws:
             is_finite = np.isfinite(norms.l_1).all(axis=1)
             warn_if_no_regret(name, results[name].expected_regret[is_finite])
     return Results(results)
+
+
+def _norms(run: Run, rows: list[Row]) -> Norms:
+    """Return the norms of all sequences from the rows of the batches; warn if one is no number."""
+    row = Row(*map(np.concatenate, zip(*rows, strict=True)))
+    norms = norms_from_row(row, run.losses.num_arms, run.checkpoints, run.unit)
+    warn_if_not_finite(norms, run.losses, run.first_sequence + np.arange(run.num_sequences))
+    return norms
 
 
 def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -> Summaries:
@@ -449,6 +509,7 @@ def _description(run: Run, seconds: float) -> dict[str, Any]:
         "dtype": run.dtype.name,
         "seconds": seconds,
         "unit": run.unit,
+        "sees": run.losses.sees,
     }
 
 
@@ -514,7 +575,7 @@ def _regret(best: np.ndarray, totals: list[np.ndarray], shape: tuple[int, ...]) 
 def _kept(batches: list[BatchResults], shape: tuple[int, int]) -> dict[str, np.ndarray]:
     """Return what was kept of all games because it was asked for, by name; arrays [K, S, ...]."""
     kept = {}
-    for name in KEPT_BY_OPTION:
+    for name in ("arm_counts", "pseudo_regret"):
         parts = [getattr(batch, name) for batch in batches]
         if parts[0] is not None:
             kept[name] = np.concatenate(parts).reshape(*shape, *parts[0].shape[1:])

@@ -102,6 +102,8 @@ class Run:
     @property
     def has_own_losses(self) -> bool:
         """Whether every lane makes the losses of its game; otherwise they come in a stream."""
+        if not self.losses.is_oblivious:
+            return True
         are_made = self.losses.table is None and self.engine == "scan"
         return are_made and makes_own_losses(self.num_sequences, self.num_seeds)
 

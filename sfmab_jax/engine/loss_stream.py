@@ -22,7 +22,7 @@ from sfmab_jax.engine.lanes import (
     keep_shared,
     over_lanes,
 )
-from sfmab_jax.losses.sequence import LossSequence, LossTable
+from sfmab_jax.losses.sequence import LossSequence, LossTable, first_shown
 from sfmab_jax.numerics.hints import keep
 from sfmab_jax.numerics.threefry import key_of_words, pinned_generator, root_key
 
@@ -49,7 +49,7 @@ MOST_WINDOW_LOSSES = 2**18
 class LossProcess(NamedTuple):
     """How the losses of any sequence of a family are made, round by round."""
 
-    next: Callable[[Any, Array, Array], tuple[Any, Array]]  # see `LossSequence`
+    next: Callable[..., tuple[Any, Array]]  # see `LossSequence`
     to_units: Any  # what a loss is multiplied by to be counted in units of the run, []
 
 
@@ -61,22 +61,29 @@ class RoundMaker(NamedTuple):
     """
 
     early: Callable[[Array], list[Any]]  # round -> values
-    late: Callable[..., tuple[Any, Array]]  # (values, state, key [2]) -> (state, losses [n])
+    # (values, state, key [2], *what it sees of the play) -> (state, losses [n])
+    late: Callable[..., tuple[Any, Array]]
 
 
-def round_maker(process: LossProcess, states: Any) -> RoundMaker:
-    """Return how rounds are made of sequences with these ``states``, leaves [..., K]."""
+def round_maker(process: LossProcess, states: Any, seen: tuple[Array, ...] = ()) -> RoundMaker:
+    """Return how rounds are made of sequences with these ``states``, leaves [..., K].
 
-    def make_round(round_: Array, state: Any, words: Array) -> tuple[Any, Array]:
-        state, losses = process.next(state, key_of_words(words), round_)
+    Args:
+      process: how the losses of any sequence are made.
+      states: of the sequences.
+      seen: what they see of the play, arrays [..., K]; see `LossSequence`.
+    """
+
+    def make_round(round_: Array, state: Any, words: Array, *seen: Array) -> tuple[Any, Array]:
+        state, losses = process.next(state, key_of_words(words), round_, *seen)
         # Stored: whatever reads the losses, in whatever program, finds the same bits.
         (losses,) = keep(losses.astype(process.to_units.dtype) * process.to_units)
         return state, losses
 
-    one_state = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[:-1], x.dtype), states)
+    of_one = partial(jax.tree.map, lambda x: jax.ShapeDtypeStruct(x.shape[:-1], x.dtype))
     words = jax.ShapeDtypeStruct((2,), jnp.uint32)
     round_ = jax.ShapeDtypeStruct((), jnp.int32)
-    return RoundMaker(*in_two_parts(make_round, round_, one_state, words))
+    return RoundMaker(*in_two_parts(make_round, round_, of_one(states), words, *of_one(seen)))
 
 
 def early_values(
@@ -116,21 +123,28 @@ def has_chance(losses: LossSequence) -> bool:
     kinds = tuple((np.shape(x), np.result_type(x), isinstance(x, int | float)) for x in leaves)
     family = jax.tree.unflatten(structure, leaves)
     # A user's function may hold on to a table, so nothing of it is kept.
-    return (_own_has_chance if has_own_functions(family) else _has_chance)(structure, kinds)
+    shown = tuple((x.shape, x.dtype) for x in first_shown(losses))
+    return (_own_has_chance if has_own_functions(family) else _has_chance)(structure, kinds, shown)
 
 
-def _has_chance(structure: Any, kinds: tuple[tuple[tuple[int, ...], np.dtype, bool], ...]) -> bool:
+def _has_chance(
+    structure: Any,
+    kinds: tuple[tuple[tuple[int, ...], np.dtype, bool], ...],
+    shown: tuple[tuple[tuple[int, ...], np.dtype], ...],
+) -> bool:
     """Whether the first round depends on the key.
 
     Args:
       structure: of the family's functions (init, next).
       kinds: shapes and dtypes of their parameters, and whether they are numbers of Python's.
+      shown: shapes and dtypes of what they see of the play.
     """
 
     def first_round(words: Array, *leaves: Array) -> Any:
         init, next_loss = jax.tree.unflatten(structure, leaves)
         key = key_of_words(words)
-        return next_loss(init(key), key, jnp.int32(1))
+        seen = (jnp.zeros(*kind) for kind in shown)
+        return next_loss(init(key), key, jnp.int32(1), *seen)
 
     words = jax.ShapeDtypeStruct((2,), jnp.uint32)
     leaves = [jax.ShapeDtypeStruct(*kind, weak_type=is_weak) for *kind, is_weak in kinds]
@@ -158,6 +172,11 @@ class LossStream:
         dtype: np.dtype,
         chunk_rounds: int,
     ):
+        if not losses.is_oblivious:
+            raise ValueError(
+                f"losses {losses.name!r} answer the arms played, so there are none before a game; "
+                "give an oblivious sequence here, or play them with sf.simulate"
+            )
         self._losses = losses
         self._sequences = sequences
         self._unit, self._dtype = unit, dtype

@@ -21,6 +21,7 @@ from sfmab_jax.engine.measure import Measure, measure_round
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.engine.rows import checkpoint_rows, write_row
 from sfmab_jax.engine.tally import Tally, tally_round
+from sfmab_jax.losses.sequence import Sees
 from sfmab_jax.numerics.arms import arm_sum, pick
 from sfmab_jax.numerics.double_word import Sum, add, start_sum
 from sfmab_jax.numerics.draw import draw_arm
@@ -62,6 +63,9 @@ class GroupState(NamedTuple):
     losses: Any = ()  # the states of the lanes' own loss processes, leaves [..., W]; () if shared
     measure: Measure | tuple[()] = ()  # of the lanes' own losses; () if they are not measured here
     tally: Tally | tuple[()] = ()  # of the arms played; () if nobody asked for it
+    # What the losses of the next round see: the last arm, int32 [W], and p'_t, float32 [n, W]; see
+    # `LossSequence.sees`.
+    seen: tuple[Array, ...] = ()
 
 
 def over_games(batching: str, exact: bool = True) -> OverGames:
@@ -82,11 +86,14 @@ def begin_group(
     num_checkpoints: int,
     dtype,
     watch_laws: bool = False,
+    sees: Sees = "nothing",
 ) -> GroupState:
     """Return the state of a group before round 1.
 
-    ``watch_laws``: whether to check that p_t and p'_t are laws, in the first 64 rounds and every
-    31st after them; the package's own parts do not need it.
+    Args:
+      watch_laws: whether to check that p_t and p'_t are laws, in the first 64 rounds and every 31st
+        after them; the package's own parts do not need it.
+      sees: what the losses see of the play.
     """
     mapped = over_games("vmap")  # once for a run, so that speed does not matter
     first_state = bandit.init(num_arms, dtype, loss_unit)
@@ -117,7 +124,19 @@ def begin_group(
         observed=observed,
         observer_rows=rows_of(row),
         first_without_law=watched,
+        seen=_seen(mapped, bandit, state, jnp.full(num_games, -1, jnp.int32), sees),
     )
+
+
+def _seen(
+    mapped: OverGames, bandit: Bandit, state: BanditState, last_arms: Array, sees: Sees
+) -> tuple[Array, ...]:
+    """Return what the losses of the next round see of the play in all lanes."""
+    if sees == "nothing":
+        return ()
+    if sees == "arm":
+        return (last_arms,)
+    return last_arms, mapped(bandit.probabilities)(state).astype(jnp.float32)
 
 
 def play_chunk(
@@ -160,7 +179,9 @@ def play_chunk(
     mapped, parts = over_games(batching, exact), (bandit, record, observer)
     width = game_keys.shape[-1]
     streamed: Any = losses  # if there is no maker
-    maker = round_maker(losses, group.losses) if isinstance(losses, LossProcess) else None
+    maker = None
+    if isinstance(losses, LossProcess):
+        maker = round_maker(losses, group.losses, group.seen)
 
     mean_maker = None
     if means is not None:
@@ -181,6 +202,9 @@ def play_chunk(
             given = to_lanes(given, lane_losses, width)
         now = (round_, given, row, is_checkpoint)
         group, arms = _play_round_of_group(mapped, parts, game_keys, group, *now)
+        if group.seen:
+            sees: Sees = "arm" if len(group.seen) == 1 else "law"
+            group = group._replace(seen=_seen(mapped, bandit, group.bandit, arms, sees))
         if isinstance(group.tally, Tally):
             how = (mapped, mean_maker, means_given)
             tally = tally_round(*how, group.tally, arms, row, is_checkpoint)
@@ -376,7 +400,8 @@ def _make_losses(
     Returns:
       The group with the states of its losses after the round, and l_t [n, W].
     """
-    state, losses = mapped(partial(maker.late, early))(group.losses, sequence_keys)
+    make = mapped(partial(maker.late, early))
+    state, losses = make(group.losses, sequence_keys, *group.seen)
     group = group._replace(losses=state)
     if isinstance(group.measure, Measure):
         measure = measure_round(mapped, group.measure, losses, row, is_checkpoint)
@@ -407,10 +432,10 @@ def _play_round_of_group(
       is_checkpoint: whether t is one, bool [].
 
     Returns:
-      The group after the round, and i_t, int32 [W]; () if nobody tallies them.
+      The group after the round, and i_t, int32 [W]; () if nothing needs them.
     """
     bandit, record, observer = parts
-    tallies = isinstance(group.tally, Tally)
+    needs_arms = isinstance(group.tally, Tally) or bool(group.seen)
     # One sequence for all lanes: [n], closed over. One for each: [n, W], mapped like the state.
     own_losses = (losses,) if losses.ndim > 1 else ()
 
@@ -418,7 +443,7 @@ def _play_round_of_group(
         after, arm, *played = play_round_of_game(
             bandit, observer, round_, state, key, losses, observed
         )
-        return after, arm if tallies else (), *played
+        return after, arm if needs_arms else (), *played
 
     state, arms, loss, advantage, observed = mapped(play_lane)(
         group.bandit, game_keys, group.observed, *own_losses

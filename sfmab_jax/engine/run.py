@@ -292,6 +292,7 @@ def _first_states(
         num_checkpoints=len(run.checkpoints),
         dtype=run.dtype,
         watch_laws=not _is_own(parts[0]),
+        sees=run.losses.sees,
     )
     loss_unit = jnp.asarray(1 / run.unit, run.dtype)  # a loss of 1, as it is counted
     state = begin(*parts, loss_unit)

@@ -35,6 +35,7 @@ from sfmab_jax.numerics.threefry import pinned_generator, root_key
 
 __all__ = [
     "Games",
+    "check_adversary",
     "check_checkpoints",
     "check_choice",
     "check_devices",
@@ -293,6 +294,23 @@ def check_switches(progress: Any, **switches: Any) -> None:
             raise ValueError(f"{name} is {switch!r}; give True or False")
 
 
+def check_adversary(losses: LossSequence, engine: str, certificate: bool) -> None:
+    """Refuse what is only for losses that do not answer the player."""
+    if losses.is_oblivious:
+        return
+    if engine == "fused":
+        raise ValueError(
+            f"losses {losses.name!r} answer the player, which the fused engine does not play; use "
+            "engine='scan'"
+        )
+    if certificate:
+        raise ValueError(
+            f"certificate=True is for oblivious losses, and {losses.name!r} answer the player: the "
+            "mean of a certificate bounds the regret against an arm that is fixed beforehand only; "
+            "leave it out"
+        )
+
+
 def check_tally(run: Run) -> None:
     """Refuse to tally what is not known, or what the engine does not see."""
     for name in ("arm_counts", "pseudo_regret"):
@@ -380,12 +398,18 @@ def check_games(
 ) -> Games:
     """Return which games are played.
 
-    Where nothing is said of the sequences, and those of the family differ, every game has its own:
-    the numbers of the seeds are then those of sequences with one seed each.
+    Where nothing is said of the sequences, and those of the family differ or answer the player,
+    every game has its own: the numbers of the seeds are then those of sequences with one seed each.
     """
     num_seeds = check_integer("num_seeds", num_seeds, 1, 2**31 - 1)
     first_seed = check_integer("first_seed", first_seed, 0, 2**31 - 1)
-    if num_sequences is None and has_chance(losses):
+    if num_sequences is not None and not losses.is_oblivious and num_seeds > 1:
+        raise ValueError(
+            f"num_sequences is {num_sequences} with num_seeds = {num_seeds}, but losses "
+            f"{losses.name!r} answer the player, so that no two games share a sequence; give the "
+            "number of games as num_seeds= and leave out num_sequences"
+        )
+    if num_sequences is None and (not losses.is_oblivious or has_chance(losses)):
         if first_sequence is not None and first_seed:
             raise ValueError(
                 f"first_sequence is {first_sequence} and first_seed is {first_seed}, but every "

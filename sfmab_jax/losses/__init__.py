@@ -1,9 +1,18 @@
-"""Oblivious loss sequences: what the adversary chose before the game.
+"""Loss sequences: what the adversary chose before the game, or answers in it.
 
-`LOSSES` lists the families by name. A ``[T, n]`` or ``[K, T, n]`` array works wherever a sequence
-does. `from_function` and `from_recurrence` make sequences of one's own.
+`LOSSES` lists the oblivious families by name, `ADVERSARIES` those that answer the arms played. A
+``[T, n]`` or ``[K, T, n]`` array works wherever a sequence does. `from_function`, `from_recurrence`
+and `from_adversary` make sequences of one's own.
 """
 
+from sfmab_jax.losses.adversaries import (
+    against_the_law,
+    corrupted_leader,
+    crowded,
+    switching_cost_walk,
+    switching_costs,
+    tit_for_tat,
+)
 from sfmab_jax.losses.changing_scale import alternating, growing, late_spike, scale_regimes
 from sfmab_jax.losses.combinators import (
     clipped,
@@ -23,6 +32,7 @@ from sfmab_jax.losses.lower_bounds import minimax, shared_noise
 from sfmab_jax.losses.sequence import (
     LossSequence,
     as_loss_sequence,
+    from_adversary,
     from_array,
     from_function,
     from_recurrence,
@@ -61,13 +71,28 @@ LOSSES = {
     )
 }
 
+# The same of those that answer the player: every game has losses of its own.
+ADVERSARIES = {
+    family.__name__: family
+    for family in (
+        crowded,
+        switching_costs,
+        switching_cost_walk,
+        tit_for_tat,
+        corrupted_leader,
+        against_the_law,
+    )
+}
+
 __all__ = [
+    "ADVERSARIES",
     "LOSSES",
     "LossSequence",
     "as_loss_sequence",
     "clipped",
     "concatenated",
     "enveloped",
+    "from_adversary",
     "from_array",
     "from_file",
     "from_function",
@@ -77,4 +102,5 @@ __all__ = [
     "scaled",
     "shifted",
     *LOSSES,
+    *ADVERSARIES,
 ]

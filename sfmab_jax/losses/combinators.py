@@ -19,9 +19,21 @@ from sfmab_jax.losses.sequence import (
     as_loss_sequence,
     from_function,
     in_float32,
+    most_seen,
+    shown_of,
 )
 
-__all__ = ["clipped", "concatenated", "enveloped", "mixed", "permuted", "scaled", "shifted"]
+__all__ = [
+    "blind",
+    "clipped",
+    "concatenated",
+    "enveloped",
+    "generated",
+    "mixed",
+    "permuted",
+    "scaled",
+    "shifted",
+]
 
 
 def scaled(losses: Any, factor: Array | float) -> LossSequence:
@@ -38,7 +50,7 @@ def scaled(losses: Any, factor: Array | float) -> LossSequence:
     check_positive(scale=factor)
     if not 1e-37 <= factor <= 1e38:
         raise ValueError(f"scale is {factor!r}; losses are float32: give 1e-37 to 1e38")
-    base = _generated(losses)
+    base = generated(losses)
     magnitude = base.magnitude * float(factor)
     return _transform(base, _scaled_next, _scaled_mean, np.float32(factor), magnitude=magnitude)
 
@@ -50,7 +62,7 @@ def shifted(losses: Any, offset: Any) -> LossSequence:
       losses: a sequence, or an array [T, n].
       offset: b, a number or a vector [n].
     """
-    base = _generated(losses)
+    base = generated(losses)
     vector = _as_floats(offset).astype(np.float32)
     if vector.shape not in ((), (base.num_arms,)) or not np.isfinite(vector).all():
         raise ValueError(
@@ -72,7 +84,7 @@ def clipped(losses: Any, low: float = 0.0, high: float = 1.0) -> LossSequence:
     check_number("high", high)
     if not low <= high:
         raise ValueError(f"low is {low}, above high, {high}; exchange them")
-    base = _generated(losses)
+    base = generated(losses)
     largest = min(base.magnitude, max(abs(low), abs(high)))
     return replace(
         base,
@@ -99,7 +111,7 @@ def enveloped(
     """
     check_functions(envelope=envelope)
     check_positive(peak=peak)
-    base = _generated(losses)
+    base = generated(losses)
     factor = Partial(envelope, **in_float32(parameters))
     magnitude = base.magnitude * float(peak)
     return _transform(base, _enveloped_next, _enveloped_mean, factor, magnitude=magnitude)
@@ -113,7 +125,12 @@ def permuted(losses: Any) -> LossSequence:
     Args:
       losses: a sequence, or an array [T, n].
     """
-    base = _generated(losses)
+    base = generated(losses)
+    if base.sees == "law":
+        raise ValueError(
+            f"losses {base.name!r} see the law of the arm, which `permuted` does not put in order; "
+            "permute the losses that they are made from"
+        )
     init = Partial(_permuted_init, base.init, np.arange(base.num_arms, dtype=np.int32))
     return replace(_transform(base, _permuted_next, _permuted_mean), init=init)
 
@@ -175,15 +192,35 @@ def _join(
     return LossSequence(
         num_arms=bases[0].num_arms,
         init=Partial(_parts_init, [base.init for base in bases]),
-        next=Partial(next_loss, [base.next for base in bases], parameter),
+        next=Partial(next_loss, [blind(base) for base in bases], parameter),
         magnitude=max(base.magnitude for base in bases),
         mean=Partial(mean, [base.mean for base in bases], parameter) if has_mean else None,
         length=length,
         name=name,
+        sees=most_seen(bases),
     )
 
 
-def _generated(losses: Any) -> LossSequence:
+def blind(base: LossSequence) -> Partial:
+    """Return ``next`` of a sequence, which may be given more of the play than it sees."""
+    return Partial(
+        {"nothing": _see_nothing, "arm": _see_arm, "law": _see_law}[base.sees], base.next
+    )
+
+
+def _see_nothing(next_loss, state, key: Array, round_: Array, *shown: Array):
+    return next_loss(state, key, round_)
+
+
+def _see_arm(next_loss, state, key: Array, round_: Array, *shown: Array):
+    return next_loss(state, key, round_, *shown_of("arm", shown))
+
+
+def _see_law(next_loss, state, key: Array, round_: Array, *shown: Array):
+    return next_loss(state, key, round_, *shown)
+
+
+def generated(losses: Any) -> LossSequence:
     """Return losses as a generated sequence; a [T, n] array goes to the device as a whole."""
     sequence = as_loss_sequence(losses)
     if sequence.table is None:
@@ -216,7 +253,7 @@ def _with_same_arms(losses: Sequence[Any]) -> list[LossSequence]:
         parts = list(losses)
     except TypeError:
         raise ValueError(f"losses are {losses!r}; give a list of sequences") from None
-    bases = [_generated(part) for part in parts]
+    bases = [generated(part) for part in parts]
     if not bases:
         raise ValueError("losses is empty; give at least one sequence")
     if len({base.num_arms for base in bases}) > 1:
@@ -226,8 +263,8 @@ def _with_same_arms(losses: Sequence[Any]) -> list[LossSequence]:
     return bases
 
 
-def _scaled_next(next_loss, factor, state, key: Array, round_: Array):
-    state, loss = next_loss(state, key, round_)
+def _scaled_next(next_loss, factor, state, key: Array, round_: Array, *shown: Array):
+    state, loss = next_loss(state, key, round_, *shown)
     return state, loss * factor
 
 
@@ -235,8 +272,8 @@ def _scaled_mean(mean, factor, state, round_: Array) -> Array:
     return factor * mean(state, round_)
 
 
-def _shifted_next(next_loss, vector: Array, state, key: Array, round_: Array):
-    state, loss = next_loss(state, key, round_)
+def _shifted_next(next_loss, vector: Array, state, key: Array, round_: Array, *shown: Array):
+    state, loss = next_loss(state, key, round_, *shown)
     return state, loss + vector
 
 
@@ -244,8 +281,8 @@ def _shifted_mean(mean, vector: Array, state, round_: Array) -> Array:
     return mean(state, round_) + vector
 
 
-def _clipped_next(next_loss, low, high, state, key: Array, round_: Array):
-    state, loss = next_loss(state, key, round_)
+def _clipped_next(next_loss, low, high, state, key: Array, round_: Array, *shown: Array):
+    state, loss = next_loss(state, key, round_, *shown)
     return state, jnp.clip(loss, low, high)
 
 
@@ -253,8 +290,8 @@ def _envelope(factor, round_: Array) -> Array:
     return jnp.asarray(factor(round_.astype(jnp.float32)), jnp.float32)
 
 
-def _enveloped_next(next_loss, factor, state, key: Array, round_: Array):
-    state, loss = next_loss(state, key, round_)
+def _enveloped_next(next_loss, factor, state, key: Array, round_: Array, *shown: Array):
+    state, loss = next_loss(state, key, round_, *shown)
     return state, _envelope(factor, round_) * loss
 
 
@@ -268,9 +305,10 @@ def _permuted_init(init, arms: Array, key: Array):
     return order, jax.random.key_data(base_key), init(base_key)
 
 
-def _permuted_next(next_loss, state, key: Array, round_: Array):
+def _permuted_next(next_loss, state, key: Array, round_: Array, *last_arm: Array):
     order, words, inner = state
-    inner, loss = next_loss(inner, jax.random.wrap_key_data(words), round_)
+    places = [jnp.where(arm < 0, arm, order[arm]) for arm in last_arm]
+    inner, loss = next_loss(inner, jax.random.wrap_key_data(words), round_, *places)
     return (order, words, inner), loss[order]
 
 
@@ -288,12 +326,12 @@ def _parts_init(inits, key: Array):
     return [init(_part_key(key, part)) for part, init in enumerate(inits)]
 
 
-def _mixed_next(nexts, chances: Array, states, key: Array, round_: Array):
+def _mixed_next(nexts, chances: Array, states, key: Array, round_: Array, *shown: Array):
     draw = unit(round_words(key, round_, 1))[0]
     choice = jnp.sum(draw >= jnp.cumsum(jnp.asarray(chances))[:-1], dtype=jnp.int32)
     next_states, loss = [], jnp.float32(0)
     for part, (next_loss, state) in enumerate(zip(nexts, states, strict=True)):
-        state, part_loss = next_loss(state, _part_key(key, part), round_)
+        state, part_loss = next_loss(state, _part_key(key, part), round_, *shown)
         next_states.append(state)
         loss = jnp.where(choice == part, part_loss, loss)
     return next_states, loss
@@ -304,11 +342,13 @@ def _mixed_mean(means, chances: Array, states, round_: Array) -> Array:
     return sum(chances[part] * mean(state, round_) for part, (mean, state) in enumerate(parts))
 
 
-def _concatenated_next(nexts, starts: Array, states, key: Array, round_: Array):
+def _concatenated_next(nexts, starts: Array, states, key: Array, round_: Array, *shown: Array):
     next_states, loss = [], jnp.float32(0)
     for part, (next_loss, state) in enumerate(zip(nexts, states, strict=True)):
         part_round = round_ - starts[part]
-        next_state, part_loss = next_loss(state, _part_key(key, part), part_round)
+        last_arm, law = shown[:1], shown[1:]
+        of_part = (*(jnp.where(part_round > 1, arm, -1) for arm in last_arm), *law)
+        next_state, part_loss = next_loss(state, _part_key(key, part), part_round, *of_part)
         choose = partial(jnp.where, part_round > 0)
         next_states.append(jax.tree.map(choose, next_state, state))
         loss = choose(part_loss, loss)

@@ -14,7 +14,7 @@ from sfmab_jax.losses.draws import Draw
 from sfmab_jax.losses.light_tailed import bernoulli_losses
 from sfmab_jax.losses.sequence import MOST_ARMS, MOST_ROUNDS, LossSequence, recurrence_from_draws
 
-__all__ = ["minimax", "shared_noise"]
+__all__ = ["draw_best", "minimax", "shared_noise"]
 
 
 def minimax(
@@ -38,7 +38,7 @@ def minimax(
     gap = min(0.5, constant * math.sqrt(num_arms / num_rounds))
     return scaled(
         recurrence_from_draws(
-            _draw_best,
+            draw_best,
             _minimax_next,
             num_arms,
             name="minimax",
@@ -69,7 +69,7 @@ def shared_noise(
     check_positive(gap=gap, sigma=sigma)
     return scaled(
         recurrence_from_draws(
-            _draw_best,
+            draw_best,
             _shared_next,
             num_arms,
             name="shared_noise",
@@ -82,7 +82,7 @@ def shared_noise(
     )
 
 
-def _draw_best(key: Array, *, arms, **parameters) -> Array:
+def draw_best(key: Array, *, arms, **parameters) -> Array:
     """Return [i = j] [n] for an arm j drawn uniformly."""
     best = draws.below(draws.first_words(key, 1), len(arms))
     return (jnp.arange(len(arms), dtype=jnp.int32) == best).astype(jnp.float32)

@@ -1,18 +1,19 @@
 """The type of a loss sequence, and sequences made from arrays and functions."""
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from textwrap import shorten
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr
+from jax.extend.core import Literal as JaxprLiteral
 from jax.tree_util import Partial
 
 from sfmab_jax.base import has_own_functions, static_functions, with_static_functions
@@ -36,28 +37,49 @@ __all__ = [
     "MOST_ROUNDS",
     "LossSequence",
     "LossTable",
+    "Sees",
     "as_loss_sequence",
     "best_arm",
     "best_arm_gap",
     "check_table",
     "constant_mean",
+    "first_shown",
+    "from_adversary",
     "from_array",
     "from_draws",
     "from_function",
     "from_recurrence",
     "in_float32",
+    "most_seen",
     "place_of_loss",
     "recurrence_from_draws",
+    "shown_of",
 ]
 
 MOST_ARMS = 2**24
 MOST_ROUNDS = 2**31 - 2**16
 
+# What the losses of a round may depend on, beside the key and the round.
+Sees = Literal["nothing", "arm", "law"]
 # Why functions of losses are given no more.
 _OBLIVIOUS = (
     "losses are oblivious here, made from the key and the round before the game: they see no arm, "
-    "play or loss of the player; parameters are given by name"
+    "play or loss of the player (for losses that answer the arms played before use "
+    "sf.losses.from_adversary); parameters are given by name"
 )
+_NOT_THE_PRESENT = {
+    "arm": (
+        "an adversary sees the arm of the round before, -1 in round 1, and never the present one, "
+        "which is drawn after the losses; parameters are given by name"
+    ),
+    "law": (
+        "an adversary that sees the law is given the arm of the round before, -1 in round 1, and "
+        "the probabilities p'_t [n] of the present one, never the arm itself, which is drawn after "
+        "the losses; parameters are given by name"
+    ),
+}
+_ORDER: tuple[Sees, ...] = ("nothing", "arm", "law")
+_SHOWN = {"nothing": "", "arm": ", last_arm", "law": ", last_arm, law"}
 
 
 class LossTable(Protocol):
@@ -71,16 +93,17 @@ class LossTable(Protocol):
 
 @dataclass(frozen=True, eq=False)  # tables have no one answer to ==
 class LossSequence:
-    """An oblivious loss sequence l_1, l_2, ... in R^n, either generated or a table.
+    """A loss sequence l_1, l_2, ... in R^n, either generated or a table.
 
     A generated one is a pair of pure functions for one sequence. Random numbers depend on the key
-    and the round alone, so that any machine can generate any round again.
+    and the round alone, so that any machine can generate any round again. It is oblivious, or an
+    adversary that answers what was played; then the losses are those of one game.
 
     Attributes:
       num_arms: n.
       init: ``init(key) -> state``; stateless sequences return ``()``.
       next: ``next(state, key, round) -> (state, loss)``, with round = 1, 2, ... an int32 [] and
-        the loss a float32 [n].
+        the loss a float32 [n]. An adversary's has more arguments, see ``sees``.
       magnitude: roughly the size of the largest losses. Simulations use it as their unit, which
         keeps losses of 1e-36 or 1e36 within float32's range.
       mean: ``mean(init(key), round) -> [n]``, the expected losses given what was drawn at the
@@ -88,16 +111,24 @@ class LossSequence:
       length: T of a generated sequence that ends; None for one without end.
       table: the losses [K, T, n] themselves; ``init`` and ``next`` are None then.
       name: for labels.
+      sees: what ``next`` is given after the round: "nothing" if it is oblivious; "arm", the arm of
+        the round before, int32 [], -1 in round 1; "law", that and p'_t, float32 [n].
     """
 
     num_arms: int
     init: Callable[[Array], Any] | None = None
-    next: Callable[[Any, Array, Array], tuple[Any, Array]] | None = None
+    next: Callable[..., tuple[Any, Array]] | None = None
     magnitude: float = 1.0
     mean: Callable[[Any, Array], Array] | None = None
     length: int | None = None
     table: LossTable | None = None
     name: str = "losses"
+    sees: Sees = "nothing"
+
+    @property
+    def is_oblivious(self) -> bool:
+        """Whether the losses do not depend on what is played."""
+        return self.sees == "nothing"
 
     @property
     def num_rounds(self) -> int | None:
@@ -192,6 +223,56 @@ def from_recurrence(
     return _recurrence(_round_key, init, next_loss, *how)
 
 
+def from_adversary(
+    init: Callable[..., Any],
+    next_loss: Callable[..., tuple[Any, Array]],
+    num_arms: int,
+    magnitude: float = 1.0,
+    name: str = "adversary",
+    sees: Literal["arm", "law"] = "arm",
+    **parameters: Any,
+) -> LossSequence:
+    """Make losses that answer the player: a recurrence that sees the arms played before.
+
+    Every game then has losses of its own. The present arm is drawn after them and never seen.
+
+    Args:
+      init: ``init(key, **parameters)`` -> the state before round 1.
+      next_loss: ``next_loss(state, key, round, last_arm, **parameters)`` -> (the next state, the
+        loss [n]); the key is the round's own, ``last_arm`` the arm of the round before, int32 [],
+        and -1 in round 1. What it is to remember of earlier arms it keeps in the state.
+      num_arms, magnitude, name, **parameters: as in `from_function`.
+      sees: "arm"; or "law" for ``next_loss(state, key, round, last_arm, law, **parameters)`` with
+        the probabilities p'_t of the present arm, float32 [n]. Say so in the name, as
+        `sf.losses.against_the_law` does.
+
+    An adversary that punishes playing an arm twice in a row:
+
+    >>> import jax.numpy as jnp
+    >>> import sfmab_jax as sf
+    >>> def punish(state, key, t, last_arm):
+    ...     return state, (jnp.arange(3) == last_arm).astype(jnp.float32)
+    >>> losses = from_adversary(lambda key: (), punish, num_arms=3)
+    >>> result = sf.simulate(sf.strategies.exp3(), losses, num_rounds=64, num_seeds=4)
+    >>> result.regret.shape
+    (4, 1, 64)
+    """
+    if sees not in _NOT_THE_PRESENT:
+        raise ValueError(f"sees is {sees!r}; choose 'arm' or 'law'")
+    how = (num_arms, magnitude, name, None, parameters)
+    return _recurrence(_round_key, init, next_loss, *how, sees=sees)
+
+
+def most_seen(sequences: Sequence[LossSequence]) -> Sees:
+    """Return what the one sees that sees the most of the play."""
+    return max((losses.sees for losses in sequences), key=_ORDER.index)
+
+
+def shown_of(sees: Sees, shown: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what losses that see less are given of (last_arm, law)."""
+    return shown[: _ORDER.index(sees)]
+
+
 def recurrence_from_draws(
     init: Callable[..., Any],
     next_loss: Callable[..., tuple[Any, Array]],
@@ -278,10 +359,11 @@ def _check_losses(losses: LossSequence) -> None:
     """Raise ValueError unless a loss is [n]: fewer would be filled up with zeros, silently."""
     family = with_static_functions((losses.init, losses.next))
     if has_own_functions(family):
-        loss = _traced_first_loss.eval_shape(*family, root_key(0), np.int32(1))
+        given = (root_key(0), np.int32(1), *first_shown(losses))
+        loss = _traced_first_loss.eval_shape(*family, *given)
     else:
         with refusing():
-            loss = _trace_users_loss(losses.name, family)
+            loss = _trace_users_loss(losses.name, family, first_shown(losses))
     if not isinstance(loss, jax.ShapeDtypeStruct):
         raise ValueError(f"{losses.name} returns {loss!r}; return the losses of the arms, an array")
     if loss.shape != (losses.num_arms,):
@@ -291,8 +373,14 @@ def _check_losses(losses: LossSequence) -> None:
         )
 
 
-def _first_loss(init: Callable[..., Any], next_loss: Callable[..., Any], key, round_) -> Any:
-    return next_loss(init(key), key, round_)[1]
+def first_shown(losses: LossSequence) -> tuple[np.ndarray, ...]:
+    """Return what losses are shown of the play in round 1, of one game; () if oblivious."""
+    law = np.full(losses.num_arms, 1 / losses.num_arms, np.float32)
+    return shown_of(losses.sees, (np.full((), -1, np.int32), law))
+
+
+def _first_loss(init: Callable[..., Any], next_loss: Callable[..., Any], key, *given) -> Any:
+    return next_loss(init(key), key, *given)[1]
 
 
 _traced_first_loss = jax.jit(_first_loss)
@@ -300,7 +388,11 @@ _traced_first_loss = jax.jit(_first_loss)
 _WITH_FIXED_NUMBERS: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 
 
-def _trace_users_loss(name: str, family: tuple[Callable[..., Any], Callable[..., Any]]) -> Any:
+def _trace_users_loss(
+    name: str,
+    family: tuple[Callable[..., Any], Callable[..., Any]],
+    shown: tuple[np.ndarray, ...],
+) -> Any:
     """Return the type of a loss; refuse numbers drawn from a generator of NumPy's or Python's.
 
     These become constants of the program, the same in every round of every sequence. A second trace
@@ -313,9 +405,9 @@ def _trace_users_loss(name: str, family: tuple[Callable[..., Any], Callable[...,
         with naming_errors(what):
             return init(key)
 
-    def first_loss(state, key, round_):
+    def first_loss(state, key, *given):
         with naming_errors(what):
-            returned = next_loss(state, key, round_)
+            returned = next_loss(state, key, *given)
         if not isinstance(returned, tuple | list) or len(returned) != 2:
             raise PartError(f"{what} returns no pair; return (the next state, the losses [n])")
         if not isinstance(returned[1], jax.Array | np.ndarray):
@@ -332,7 +424,7 @@ def _trace_users_loss(name: str, family: tuple[Callable[..., Any], Callable[...,
         key = root_key(0)
         start, before = begin(key)
         before = strongly_typed(before)
-        program, (after, loss) = play(before, key, np.int32(1))
+        program, (after, loss) = play(before, key, np.int32(1), *shown)
         programs = (start, program)
         consts = [x for one in programs for x in (*one.consts, *_literals(one.jaxpr))]
         return consts, before, after, loss
@@ -376,14 +468,14 @@ def _differ(one: Any, other: Any) -> bool:
 def _literals(jaxpr: Jaxpr) -> Iterator[Any]:
     """Yield the numbers that are written in a program, calls and loops included."""
     for eqn in jaxpr.eqns:
-        yield from (x.val for x in eqn.invars if isinstance(x, Literal))
+        yield from (x.val for x in eqn.invars if isinstance(x, JaxprLiteral))
         for inner in jax.tree.leaves(list(eqn.params.values())):
             if isinstance(inner, ClosedJaxpr):
                 yield from inner.consts
                 yield from _literals(inner.jaxpr)
             elif isinstance(inner, Jaxpr):
                 yield from _literals(inner)
-    yield from (x.val for x in jaxpr.outvars if isinstance(x, Literal))
+    yield from (x.val for x in jaxpr.outvars if isinstance(x, JaxprLiteral))
 
 
 def best_arm(num_arms: int) -> np.ndarray:
@@ -421,14 +513,23 @@ def _memoryless(give, loss, num_arms: int, magnitude: float, name: str, mean, pa
 
 
 def _recurrence(
-    give, init, next_loss, num_arms: int, magnitude: float, name: str, mean, parameters: dict
+    give,
+    init,
+    next_loss,
+    num_arms: int,
+    magnitude: float,
+    name: str,
+    mean,
+    parameters: dict,
+    sees: Sees = "nothing",
 ):
-    """Return the sequence of ``next_loss(state, give(key, round), round, **parameters)``."""
+    """Return the sequence of ``next_loss(state, give(key, round), round, *seen, **parameters)``."""
     check_functions(init=init, next_loss=next_loss, **{} if mean is None else {"mean": mean})
     _check_family(num_arms, magnitude)
     check_arguments(f"init of {name!r}", init, "key", _OBLIVIOUS, **parameters)
-    given = "state, key, round"
-    check_arguments(f"next_loss of {name!r}", next_loss, given, _OBLIVIOUS, **parameters)
+    given = f"state, key, round{_SHOWN[sees]}"
+    hint = _NOT_THE_PRESENT.get(sees, _OBLIVIOUS)
+    check_arguments(f"next_loss of {name!r}", next_loss, given, hint, **parameters)
     parameters = in_float32(parameters)
     return LossSequence(
         num_arms=num_arms,
@@ -437,6 +538,7 @@ def _recurrence(
         magnitude=float(magnitude),
         mean=None if mean is None else Partial(mean, **parameters),
         name=name,
+        sees=sees,
     )
 
 
@@ -473,5 +575,5 @@ def _stateless_mean(mean, state, round_: Array) -> Array:
     return mean(round_)
 
 
-def _next(give, next_loss, state, key: Array, round_: Array):
-    return next_loss(state, give(key, round_), round_)
+def _next(give, next_loss, state, key: Array, round_: Array, *shown: Array):
+    return next_loss(state, give(key, round_), round_, *shown)

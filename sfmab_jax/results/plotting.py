@@ -135,7 +135,7 @@ def regret(
         axes.plot(rounds, line, label=name, color=grey, linestyle=(0, (1, 1)), lw=1)
     axes.set_xlabel("round")
     which = f"{kind} " if kind in ("expected", "realised") else ""
-    label_y(axes, f"mean {which}{_regret(kind)}{per(unit)}\n{words}")
+    label_y(axes, f"mean {which}{_regret(kind, results)}{per(unit)}\n{words}")
     axes.set_xscale("log")
     if yscale is not None:
         axes.set_yscale(yscale)
@@ -150,9 +150,14 @@ def regret(
     return axes
 
 
-def _regret(kind: Kind | None) -> str:
+def _regret(kind: Kind | None, results: Mapping[str, Result | Summary]) -> str:
     """Return what is regretted, for the label of an axis."""
-    return "pseudo-regret" if kind == "pseudo" else "regret"
+    if kind == "pseudo":
+        return "pseudo-regret"
+    if kind == "policy":
+        return "policy regret"
+    is_oblivious = all(result.sees == "nothing" for result in results.values())
+    return "regret" if is_oblivious else "external regret"
 
 
 def _draw_bounds(
@@ -239,7 +244,7 @@ def difference(
     words = name_lines(draw_curves(axes, curves), curves, {name: name})
     axes.set_xscale("log")
     axes.set_xlabel("round")
-    label_y(axes, f"difference of {_regret(kind)}{per(unit)}\n{words}")
+    label_y(axes, f"difference of {_regret(kind, results)}{per(unit)}\n{words}")
     axes.grid(alpha=0.3)
     add_legend(axes)
     return axes
@@ -312,8 +317,9 @@ def tails(
     games = max(samples.size for samples in final.values())
     axes.set_ylim(0.3 / games, 1.5)
     rounds = "/".join(dict.fromkeys(f"{result.rounds[-1]:,}" for result in results.values()))
-    axes.set_xlabel(f"{_regret(kind)} x after {rounds} rounds{per(unit)}")
-    label_y(axes, f"P({_regret(kind)} > x)\n{words}")
+    regretted = _regret(kind, results)
+    axes.set_xlabel(f"{regretted} x after {rounds} rounds{per(unit)}")
+    label_y(axes, f"P({regretted} > x)\n{words}")
     axes.grid(alpha=0.3)
     add_legend(axes)
     return axes

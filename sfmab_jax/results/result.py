@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from sfmab_jax.base import Bandit
+from sfmab_jax.losses.sequence import Sees
 from sfmab_jax.results import statistics
 from sfmab_jax.results.certificate import Certificate
 from sfmab_jax.results.files import check_archive, check_ending, write_atomically
@@ -24,7 +25,7 @@ from sfmab_jax.results.summary import SUMMARIES_FORMAT, Summaries, rebuild_summa
 __all__ = ["KEPT_BY_OPTION", "Plots", "Result", "Results", "load"]
 
 _FORMAT = 1
-# Fields of a result that are written as they are. Files of earlier versions lack the last three.
+# Fields of a result that are written as they are. Files of earlier versions lack the last four.
 _DESCRIPTION = (
     "name",
     "seed",
@@ -36,10 +37,11 @@ _DESCRIPTION = (
     "first_sequence",
     "first_look",
     "losses_identity",
+    "sees",
 )
-Kind = Literal["expected", "realised", "pseudo"]
+Kind = Literal["expected", "realised", "pseudo", "policy"]
 # Kept of every game if `simulate` is called with the option of this name.
-KEPT_BY_OPTION = ("arm_counts", "pseudo_regret")
+KEPT_BY_OPTION = ("arm_counts", "pseudo_regret", "policy_regret")
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,13 @@ class Result:
       bandit: the strategy itself; not stored in files.
       losses_identity: a digest of the loss sequence; "" where it is not known.
       saved_identity: the identity of the strategy that was played, in results read from a file.
-      kept: what else was asked for, by the name of its option; see `arm_counts` and
-        `pseudo_regret`.
+      kept: what else was asked for, by the name of its option; see `arm_counts`, `pseudo_regret`
+        and `policy_regret`.
       first_look: units of the first of several looks, if the run could stop at any of them
         (``simulate(until=...)``); None if its length was fixed beforehand.
+      sees: what the losses saw of the play, "nothing" if they are oblivious; see `LossSequence`.
+        Others answer each game, so that every game and every strategy has its own: ``regret`` is
+        external, and the norms are of the losses that came.
 
     Statistics are taken ``over`` the family, whose sequences are the units, [1, C]; or given each
     "sequence", whose seeds are the units, [K, C]. By default over the family if there are several
@@ -94,6 +99,7 @@ class Result:
     kept: Mapping[str, np.ndarray] = field(default_factory=dict)
     first_sequence: int = 0
     first_look: int | None = None
+    sees: Sees = "nothing"
 
     def __repr__(self) -> str:
         sequences, seeds, _ = self.regret.shape
@@ -148,6 +154,26 @@ class Result:
         return self._asked_for("pseudo_regret")
 
     @property
+    def policy_regret(self) -> np.ndarray:
+        """Regret against what each arm would have met if it were played throughout, [K, S, C].
+
+        sum_t l_t(i_t) - min_i sum_t l^i_t(i), where l^i are the losses with which the same
+        adversary, with the same key, answers arm i in every round. On oblivious losses it is the
+        regret. Kept by ``simulate(policy_regret=True)``.
+
+        Against an adversary that adds 1 to all arms but the last one, playing another arm each time
+        costs 1 a round, which the external regret does not know:
+
+        >>> import sfmab_jax as sf
+        >>> losses = sf.losses.switching_costs([[0.0, 0.0]] * 50)
+        >>> result = sf.simulate(
+        ...     sf.strategies.uniform(), losses, num_seeds=2, policy_regret=True, arm_counts=True)
+        >>> bool((result.policy_regret >= result.regret).all())
+        True
+        """
+        return self._asked_for("policy_regret")
+
+    @property
     def arm_counts(self) -> np.ndarray:
         """How often each arm was played, int32 [K, S, C, n].
 
@@ -173,16 +199,22 @@ class Result:
         return self.kept[name]
 
     def samples(self, kind: Kind = "expected") -> np.ndarray:
-        """``expected_regret``, ``regret`` or ``pseudo_regret``, by name."""
-        names = {"expected": "expected_regret", "realised": "regret", "pseudo": "pseudo_regret"}
+        """``expected_regret``, ``regret``, ``pseudo_regret`` or ``policy_regret``, by name."""
+        names = {
+            "expected": "expected_regret",
+            "realised": "regret",
+            "pseudo": "pseudo_regret",
+            "policy": "policy_regret",
+        }
         if kind not in names:
-            raise ValueError(f"kind is {kind!r}; choose 'expected', 'realised' or 'pseudo'")
+            raise ValueError(f"kind is {kind!r}; choose {', '.join(map(repr, names))}")
         return getattr(self, names[kind])
 
     def mean(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
         """Mean over the games, [1 or K, C].
 
-        Both "expected" and "realised" estimate the expected regret, "pseudo" the pseudo-regret.
+        Both "expected" and "realised" estimate the expected regret, "pseudo" the pseudo-regret,
+        "policy" the policy regret.
         """
         return statistics.games_of(self.samples(kind), over).mean(axis=0)
 
@@ -391,8 +423,10 @@ class Results(Mapping[str, Result]):
                     array = array.view(f"u{array.dtype.itemsize}")
                 arrays[name] = array
         first = next(iter(self.values()))
-        norms = {key: v for key, v in first.norms._asdict().items() if v is not None}
-        arrays |= {f"norms/{key}": np.asarray(v) for key, v in norms.items()}
+        arrays |= _stored_norms("norms", first.norms)
+        for number, result in enumerate(self.values()):
+            if result.norms is not first.norms:  # of losses that answered this strategy
+                arrays |= _stored_norms(f"{number}/norms", result.norms)
         arrays["identities"] = stored_identity([result.identity for result in self.values()])
         header = json.dumps({"format": _FORMAT, "results": descriptions, "dtypes": dtypes})
         write_atomically(path, lambda file: np.savez(file, header=np.array(header), **arrays))
@@ -510,15 +544,27 @@ def load(path: str | os.PathLike) -> Results | Summaries:
     raise ValueError(f"{path} has format {header['format']}; this version reads format {_FORMAT}")
 
 
-def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
-    # Files of earlier versions lack what has a default, and identities.
+def _stored_norms(place: str, norms: Norms) -> dict[str, np.ndarray]:
+    """Return the arrays of a file that hold these norms."""
+    known = {key: value for key, value in norms._asdict().items() if value is not None}
+    return {f"{place}/{key}": np.asarray(value) for key, value in known.items()}
+
+
+def _load_norms(place: str, stored: dict[str, np.ndarray]) -> Norms:
+    # Files of earlier versions lack what has a default.
     norms: dict[str, Any] = {
-        key: stored[f"norms/{key}"]
+        key: stored[f"{place}/{key}"]
         for key in Norms._fields
-        if f"norms/{key}" in stored or key not in Norms._field_defaults
+        if f"{place}/{key}" in stored or key not in Norms._field_defaults
     }
     norms["num_arms"] = int(norms["num_arms"])
     norms.setdefault("smallest", np.full_like(norms["l_inf"], np.nan))
+    return Norms(**norms)
+
+
+def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
+    # Files of earlier versions lack identities.
+    shared = _load_norms("norms", stored)
     identities = [None] * len(header["results"])
     if "identities" in stored:
         identities = read_identity(stored["identities"])
@@ -527,10 +573,12 @@ def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
         prefix = f"{number}/records/"
         kept = {key: f"{number}/kept/{key}" for key in KEPT_BY_OPTION}
         results[description["name"]] = Result(
-            rounds=norms["rounds"],
+            rounds=shared.rounds,
             regret=stored[f"{number}/regret"],
             expected_regret=stored[f"{number}/expected_regret"],
-            norms=Norms(**norms),
+            norms=_load_norms(f"{number}/norms", stored)
+            if f"{number}/norms/l_1" in stored
+            else shared,
             records=[stored[name] for name in stored if name.startswith(prefix)],
             certificate=_load_certificate(stored, number),
             kept={key: stored[name] for key, name in kept.items() if name in stored},

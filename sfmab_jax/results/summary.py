@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfmab_jax.losses.sequence import Sees
 from sfmab_jax.results import statistics
 from sfmab_jax.results.files import check_ending, write_atomically
 from sfmab_jax.results.moments import LARGEST, NUM_BINS, Moments, bin_edges, tail_index
@@ -30,7 +31,8 @@ class Summary:
       name: of the strategy.
       rounds: the checkpoints [C].
       num_sequences, num_seeds, num_arms: K, S and n.
-      losses, seed, first_sequence, first_seed, dtype, seconds, unit: of the run, as in `Result`.
+      losses, seed, first_sequence, first_seed, dtype, seconds, unit, sees: of the run, as in
+        `Result`.
       games: moments of the regret of all games, realised and expected: [2, C] each.
       units: the same of the independent numbers behind the mean: of the seeds of one sequence, or
         of the means of several.
@@ -55,6 +57,7 @@ class Summary:
     counts: np.ndarray
     smallest: np.ndarray
     largest: np.ndarray
+    sees: Sees = "nothing"
 
     def __repr__(self) -> str:
         return f"Summary({self.name} on {self.losses}: {self.size_in_words()}, {self.in_words()})"

@@ -63,6 +63,8 @@ def guarantee(result: Result) -> Guarantee:
     >>> guarantee(results["hedge"])
     Guarantee(lines={}, reason='has parts and parameters for which no bound is known')
     """
+    if result.sees != "nothing":
+        return Guarantee({}, "met losses that answered it, and bounds are for oblivious ones")
     if result.identity is None:
         return Guarantee({}, "is from a file that does not say what was played; simulate it again")
     found = _recognize(result.identity)
