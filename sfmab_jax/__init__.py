@@ -10,11 +10,13 @@ together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of e
 
     play            simulate -> Result or Results, load reads what they save, concat joins them;
                     or Summaries, each a Summary of very many games; until, a rule to stop
+    two players     play_matrix_game -> MatrixGame, each the adversary of the other
     look closer     sweep -> Sweep, a grid of a strategy's parameters, and its Best point;
                     step_by_step, one game as a generator of every Step
     strategies      scale_free, exp3_ix, tsallis_inf, ...; STRATEGIES has all
     losses          bernoulli, sparse, switching, ...; LOSSES has all; scaled and others change
-                    them; from_function, from_array and from_file make your own
+                    them; from_function, from_array and from_file make your own; ADVERSARIES, such
+                    as switching_costs, answer the player, and from_adversary makes your own
     parts           sampling (S), estimation (E), full_information (F), potentials, compose
     types of parts  Sampling, Estimation, FullInformation, Round, Bandit, BanditState
     mathematics     normalizer, distribution, mixability_gap, draw_arm
@@ -37,6 +39,7 @@ from sfmab_jax import (
 )
 from sfmab_jax.base import Bandit, BanditState, Estimation, FullInformation, Round, Sampling
 from sfmab_jax.compose import compose
+from sfmab_jax.matrix_game import MatrixGame, play_matrix_game
 from sfmab_jax.numerics.draw import draw_arm
 from sfmab_jax.numerics.simplex import distribution, normalizer
 from sfmab_jax.numerics.stability import mixability_gap
@@ -70,6 +73,7 @@ __all__ = [
     "Estimation",
     "FullInformation",
     "Hardness",
+    "MatrixGame",
     "Norms",
     "Result",
     "Results",
@@ -97,6 +101,7 @@ __all__ = [
     "mixability_gap",
     "normalizer",
     "objectives",
+    "play_matrix_game",
     "plotting",
     "potentials",
     "sampling",

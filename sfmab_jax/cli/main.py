@@ -90,17 +90,18 @@ def bench(
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="strategies, losses or all.")] = "all",
+    what: Annotated[str, typer.Argument(help="strategies, losses, adversaries or all.")] = "all",
 ) -> None:
-    """List the strategies and loss families with one line each."""
+    """List the strategies, loss families and adversaries with one line each."""
     from sfmab_jax import losses, strategies
 
     tables: dict[str, dict[str, Any]] = {
         "strategies": strategies.STRATEGIES,
         "losses": losses.LOSSES,
+        "adversaries": losses.ADVERSARIES,
     }
     if what not in (*tables, "all"):
-        raise ValueError(f"cannot list {what!r}; choose strategies, losses or all")
+        raise ValueError(f"cannot list {what!r}; choose {', '.join(tables)} or all")
     for title, members in tables.items():
         if what in (title, "all"):
             print(title)

@@ -95,7 +95,7 @@ def run(
 
     configure_jax(dtype, devices)
     process = join(coordinator, num_processes, process_id)
-    families = choose_several("losses", losses, sf.losses.LOSSES)
+    families = choose_several("losses", losses, sf.losses.LOSSES | sf.losses.ADVERSARIES)
     factories = choose_several("strategies", strategies, sf.strategies.STRATEGIES)
     factors = [parse_number("scales", text) for text in split_names("scales", scales)]
     bandits = make_bandits(factories, exploration, rounds)
@@ -123,7 +123,7 @@ def run(
         cells[family, f"{scale:g}"] = results
         for name, (_, option) in bandits.items():
             bound = None
-            if option is not None:
+            if option is not None and results[name].sees == "nothing":
                 bounds = sf.bounds.scale_free(results[name].norms, option)
                 bound = bounds.corrected[:, -1].mean()
             rows.append(_make_row(family, scale, name, results[name], bound))

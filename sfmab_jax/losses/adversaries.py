@@ -17,7 +17,8 @@ from jax.tree_util import Partial
 
 from sfmab_jax.checks import check_integer, check_number
 from sfmab_jax.losses import draws
-from sfmab_jax.losses.combinators import blind, generated, scaled
+from sfmab_jax.losses.bases import blind, generated, most_seen
+from sfmab_jax.losses.combinators import scaled
 from sfmab_jax.losses.draws import Draw
 from sfmab_jax.losses.light_tailed import bernoulli
 from sfmab_jax.losses.lower_bounds import draw_best
@@ -25,7 +26,6 @@ from sfmab_jax.losses.sequence import (
     MOST_ARMS,
     LossSequence,
     Sees,
-    most_seen,
     recurrence_from_draws,
 )
 from sfmab_jax.numerics.arms import is_arm

@@ -12,23 +12,14 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax.checks import check_functions, check_integer, check_number, check_positive
+from sfmab_jax.losses.bases import blind, generated, most_seen
 from sfmab_jax.losses.draws import round_words, unit
-from sfmab_jax.losses.sequence import (
-    MOST_ROUNDS,
-    LossSequence,
-    as_loss_sequence,
-    from_function,
-    in_float32,
-    most_seen,
-    shown_of,
-)
+from sfmab_jax.losses.sequence import MOST_ROUNDS, LossSequence, in_float32
 
 __all__ = [
-    "blind",
     "clipped",
     "concatenated",
     "enveloped",
-    "generated",
     "mixed",
     "permuted",
     "scaled",
@@ -199,44 +190,6 @@ def _join(
         name=name,
         sees=most_seen(bases),
     )
-
-
-def blind(base: LossSequence) -> Partial:
-    """Return ``next`` of a sequence, which may be given more of the play than it sees."""
-    return Partial(
-        {"nothing": _see_nothing, "arm": _see_arm, "law": _see_law}[base.sees], base.next
-    )
-
-
-def _see_nothing(next_loss, state, key: Array, round_: Array, *shown: Array):
-    return next_loss(state, key, round_)
-
-
-def _see_arm(next_loss, state, key: Array, round_: Array, *shown: Array):
-    return next_loss(state, key, round_, *shown_of("arm", shown))
-
-
-def _see_law(next_loss, state, key: Array, round_: Array, *shown: Array):
-    return next_loss(state, key, round_, *shown)
-
-
-def generated(losses: Any) -> LossSequence:
-    """Return losses as a generated sequence; a [T, n] array goes to the device as a whole."""
-    sequence = as_loss_sequence(losses)
-    if sequence.table is None:
-        return sequence
-    if not isinstance(sequence.table, np.ndarray) or sequence.table.shape[0] != 1:
-        raise ValueError(
-            f"{sequence.name} is a file or several sequences; combine sequences of a family, or "
-            "one array [rounds, arms] in memory"
-        )
-    table = np.float32(sequence.table[0])
-    rows = from_function(_row, sequence.num_arms, sequence.magnitude, sequence.name, table=table)
-    return replace(rows, length=sequence.num_rounds)
-
-
-def _row(key: Array, round_: Array, *, table: Array) -> Array:
-    return jnp.asarray(table)[round_ - 1]
 
 
 def _as_floats(numbers: Any) -> np.ndarray:

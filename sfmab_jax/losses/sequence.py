@@ -1,7 +1,7 @@
 """The type of a loss sequence, and sequences made from arrays and functions."""
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +35,7 @@ from sfmab_jax.numerics.threefry import pinned_generator, root_key
 __all__ = [
     "MOST_ARMS",
     "MOST_ROUNDS",
+    "SEES",
     "LossSequence",
     "LossTable",
     "Sees",
@@ -50,7 +51,6 @@ __all__ = [
     "from_function",
     "from_recurrence",
     "in_float32",
-    "most_seen",
     "place_of_loss",
     "recurrence_from_draws",
     "shown_of",
@@ -78,7 +78,7 @@ _NOT_THE_PRESENT = {
         "the losses; parameters are given by name"
     ),
 }
-_ORDER: tuple[Sees, ...] = ("nothing", "arm", "law")
+SEES: tuple[Sees, ...] = ("nothing", "arm", "law")  # each what the one before sees, and more
 _SHOWN = {"nothing": "", "arm": ", last_arm", "law": ", last_arm, law"}
 
 
@@ -263,14 +263,9 @@ def from_adversary(
     return _recurrence(_round_key, init, next_loss, *how, sees=sees)
 
 
-def most_seen(sequences: Sequence[LossSequence]) -> Sees:
-    """Return what the one sees that sees the most of the play."""
-    return max((losses.sees for losses in sequences), key=_ORDER.index)
-
-
 def shown_of(sees: Sees, shown: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what losses that see less are given of (last_arm, law)."""
-    return shown[: _ORDER.index(sees)]
+    return shown[: SEES.index(sees)]
 
 
 def recurrence_from_draws(

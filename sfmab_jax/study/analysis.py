@@ -114,6 +114,8 @@ def proven_bound(entry: CellResult) -> np.ndarray | None:
             f"{cell.label}: the manifest's {cell.strategy_name} with {cell.strategy_parameters} is "
             f"no strategy ({error}); run the study again, which writes the manifest anew"
         ) from None
+    if entry.result.sees != "nothing":  # bounds are for oblivious losses
+        return None
     option = exploration_of(replace(entry.result, bandit=bandit))
     if option is None:
         return None

@@ -164,7 +164,9 @@ def plan_cells(study: StudyFile) -> tuple[Cell, ...]:
                     seed=study.seed,
                     checkpoints=_checkpoints_within(study.checkpoints, num_rounds),
                     dtype=study.dtype,
-                    certificates=study.certificates and name == "scale_free",
+                    certificates=study.certificates
+                    and name == "scale_free"
+                    and sequence.is_oblivious,
                     digests=_digests(name, family.name, parameters, study.folder),
                     folder=str(study.folder),
                 )
@@ -249,6 +251,15 @@ def _build(
 def _num_sequences(study: StudyFile, place: str, sequence: LossSequence) -> int | None:
     """Return on how many sequences a cell is played; None where each seed has its own."""
     available = sequence.num_sequences
+    if not sequence.is_oblivious:
+        if study.sequences is not None:
+            fail(
+                study.source,
+                "sequences",
+                study.sequences,
+                f"{place} answer the player, so that every seed has its own; leave it out",
+            )
+        return None
     if study.sequences is None:
         try:
             return None if has_chance(sequence) else available or 1

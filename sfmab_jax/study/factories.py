@@ -18,14 +18,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from sfmab_jax.losses import LOSSES
+from sfmab_jax.losses import ADVERSARIES, LOSSES
 from sfmab_jax.losses.files import from_file
 from sfmab_jax.study.parameters import parameters_of, suggest
 
 __all__ = ["FAMILIES", "Factory", "call_factory", "digest_of", "find_factory", "is_import_path"]
 
 # What a study file may name beside import paths.
-FAMILIES: Mapping[str, Callable] = ChainMap(LOSSES, {"from_file": from_file})
+FAMILIES: Mapping[str, Callable] = ChainMap(LOSSES, ADVERSARIES, {"from_file": from_file})
 
 # Files beside study files that their modules import, of all studies of this process.
 _HELPERS: set[str] = set()

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from sfmab_jax.losses.sequence import Sees
 from sfmab_jax.results.certificate import Certificate
 from sfmab_jax.results.files import write_atomically
 from sfmab_jax.results.identity import read_identity, stored_identity
@@ -96,7 +97,7 @@ def write_block(folder: Path, block: Block, result: Result) -> None:
     }
     if result.certificate is not None:
         arrays |= {f"certificate/{k}": v for k, v in result.certificate._asdict().items()}
-    write_arrays(path, block_header(block) | {"unit": result.unit}, arrays)
+    write_arrays(path, block_header(block) | {"unit": result.unit, "sees": result.sees}, arrays)
 
 
 def read_block(folder: Path, block: Block) -> Result | str:
@@ -109,7 +110,7 @@ def read_block(folder: Path, block: Block) -> Result | str:
     if "regret" in arrays and arrays["regret"].shape[:2] != games:
         return "of other games"
     try:
-        return _result(block, arrays, header["unit"])
+        return _result(block, arrays, header["unit"], header.get("sees", "nothing"))
     except (KeyError, TypeError) as error:  # whole, but not what `write_block` writes
         return f"damaged: no {error}"
 
@@ -166,7 +167,7 @@ def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> st
     return digest.hexdigest()
 
 
-def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Result:
+def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float, sees: Sees) -> Result:
     cell = block.cell
     # Blocks of earlier versions have neither the smallest loss, the best arm nor what was played.
     unknown = {"smallest": np.full_like(arrays["norms/l_inf"], np.nan), "best_arm": None}
@@ -189,6 +190,7 @@ def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float) -> Resu
         dtype=cell.dtype,
         seconds=float("nan"),
         unit=unit,
+        sees=sees,
         saved_identity=read_identity(arrays["identity"]) if "identity" in arrays else None,
         certificate=Certificate(**certificate) if certificate else None,
     )

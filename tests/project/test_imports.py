@@ -19,7 +19,7 @@ FLOORS = (
     "results",
     "until",
     "simulate",
-    "step_by_step sweep",
+    "matrix_game step_by_step sweep",
     "theory worst_case",
     "study",
     "cli",
@@ -38,7 +38,8 @@ ALLOWED = {
     ("worst_case", "theory"),
 }
 ROOT = {"__init__.py", "py.typed"} | {
-    f"{name}.py" for name in "base checks compose simulate step_by_step sweep until".split()
+    f"{name}.py"
+    for name in "base checks compose matrix_game simulate step_by_step sweep until".split()
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
