@@ -86,7 +86,7 @@ class MatrixGame:
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Student's confidence interval of the mean exploitability: low and high [C]."""
         statistics.check_level(level)
-        statistics.warn_if_no_interval(len(self.exploitability), "family")
+        statistics.warn_if_no_interval(len(self.exploitability), "sequence")
         _, low, high = statistics.student_interval(self.exploitability, level)
         return low, high
 

@@ -1,6 +1,7 @@
 """step_by_step: one game as a generator of its rounds, for teaching and debugging."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -8,10 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sfmab_jax.base import Bandit, BanditState, Round
+from sfmab_jax.base import Bandit, BanditState, Round, with_static_functions
 from sfmab_jax.checks import check_integer
 from sfmab_jax.compose import learn, observe, parts_of
-from sfmab_jax.engine.loss_stream import LossStream
+from sfmab_jax.engine import over_lanes
+from sfmab_jax.engine.loss_stream import (
+    LossProcess,
+    LossStream,
+    early_values,
+    round_maker,
+    start_sequences,
+)
 from sfmab_jax.engine.rounds import draw_of_round
 from sfmab_jax.engine.run import keys_of_games
 from sfmab_jax.engine.validate import (
@@ -22,13 +30,14 @@ from sfmab_jax.engine.validate import (
     unit_of_losses,
 )
 from sfmab_jax.losses import LossSequence, as_loss_sequence
+from sfmab_jax.losses.sequence import shown_of
 from sfmab_jax.numerics.double_word import Sum
 from sfmab_jax.numerics.threefry import pinned_generator, root_key
 
 __all__ = ["Step", "step_by_step"]
 
-# Rounds whose losses are made together.
-_CHUNK_ROUNDS = 128
+# Rounds whose losses are made together, and lanes that an adversary's are made in.
+_CHUNK_ROUNDS, _LANES = 128, 16
 
 
 class Step(NamedTuple):
@@ -154,24 +163,74 @@ def step_by_step(
     s = check_integer("game", game, 0, 2**31 - 1)
     run_seed = check_integer("seed", seed, 0, 2**32 - 1)
     unit = unit_of_losses(family.magnitude, dtype)
-    stream = LossStream(
-        family, np.array([k]), seed=run_seed, unit=unit, dtype=dtype, chunk_rounds=_CHUNK_ROUNDS
-    )
+    made = _stream if family.is_oblivious else _answers
+    losses_of = made(family, k, run_seed, unit, dtype)
     with pinned_generator(), jax.disable_jit(False):
         key = keys_of_games(root_key(run_seed), jnp.uint32([k]), jnp.uint32([s]))[:, 0]
     state = bandit.init(family.num_arms, dtype, jnp.asarray(1 / unit, dtype))
-    return _steps(bandit, stream, state, key, rounds, unit)
+    return _steps(bandit, losses_of, state, key, rounds, unit)
+
+
+# (t, i_{t-1}, p'_t [n]) -> l_t [n], in units; rounds are asked for in order.
+_LossesOf = Callable[[int, int, Any], np.ndarray]
+
+
+def _stream(family: LossSequence, k: int, seed: int, unit: float, dtype: np.dtype) -> _LossesOf:
+    """Return the losses of one sequence, which are made some rounds at a time."""
+    stream = LossStream(
+        family, np.array([k]), seed=seed, unit=unit, dtype=dtype, chunk_rounds=_CHUNK_ROUNDS
+    )
+    chunk = np.zeros(0)
+
+    def losses_of(t: int, last_arm: int, law: Any) -> np.ndarray:
+        nonlocal chunk
+        place = (t - 1) % _CHUNK_ROUNDS
+        if place == 0:
+            chunk = np.asarray(stream.chunk(t))[:, :, 0]
+        return chunk[place]
+
+    return losses_of
+
+
+def _answers(family: LossSequence, k: int, seed: int, unit: float, dtype: np.dtype) -> _LossesOf:
+    """Return the losses with which an adversary answers one game."""
+    process = LossProcess(with_static_functions(family.next), np.asarray(1 / unit, dtype))
+    # As many as are made side by side at least, all alike: the same bits as in `simulate`.
+    with pinned_generator(), jax.disable_jit(False):
+        keys, states = start_sequences(family, seed, np.full(_LANES, k))
+
+    def losses_of(t: int, last_arm: int, law: Any) -> np.ndarray:
+        nonlocal states
+        shown = (np.int32(last_arm), np.float32(law))
+        seen = [np.stack([x] * _LANES, axis=-1) for x in shown_of(family.sees, shown)]
+        with pinned_generator():
+            states, losses = _answer(process, states, keys, np.int32(t), tuple(seen))
+        return np.asarray(losses)[:, 0]
+
+    return losses_of
+
+
+@jax.jit
+def _answer(process: LossProcess, states: Any, keys: Array, round_: Array, seen: Any) -> Any:
+    """Return the states after a round, and its losses [n, lanes]."""
+    maker = round_maker(process, states, seen)
+    values = [x[0] for x in early_values(over_lanes, maker, round_, 1)]
+    return over_lanes(partial(maker.late, values))(states, keys, *seen)
 
 
 def _steps(
-    bandit: Bandit, stream: LossStream, state: BanditState, key: Array, num_rounds: int, unit: float
+    bandit: Bandit,
+    losses_of: _LossesOf,
+    state: BanditState,
+    key: Array,
+    num_rounds: int,
+    unit: float,
 ) -> Iterator[Step]:
     totals, realised, expected = np.zeros(len(state.full_information.play)), 0.0, 0.0
+    arm = -1
     for place in range(num_rounds):
-        if place % _CHUNK_ROUNDS == 0:
-            with jax.disable_jit(False):  # losses are made as in `simulate`
-                chunk = np.asarray(stream.chunk(place + 1))[:, :, 0]
-        counted = chunk[place % _CHUNK_ROUNDS]
+        with jax.disable_jit(False):  # losses are made as in `simulate`
+            counted = losses_of(place + 1, arm, bandit.probabilities(state))
         with pinned_generator():
             seen, after = _play_round(bandit, state, key, np.int32(place + 1), counted)
         losses = counted.astype(np.float64) * unit

@@ -34,6 +34,10 @@ from sfmab_jax.study.study import Study, load_study, parameter_columns
 
 __all__ = ["write_report"]
 
+_EXTERNAL = (
+    " The losses of {losses} answer the player: there it is external regret, on the losses that "
+    "came in each game, and strategies share the adversary and its key, but not the losses."
+)
 _HOW_TO_READ = (
     "Regret compares with the best fixed arm in hindsight. Means are of the expected regret given "
     "the play, which has the mean of the realised regret and less noise; medians, quantiles and "
@@ -123,7 +127,10 @@ def _make_parts(study: Study, summaries, comparisons, growths, pictures) -> list
     if blank:
         parts.append(Text(f"Regret that is not finite, so left blank: {', '.join(blank)}."))
     parts += [Heading("Figures"), *pictures]
-    parts += [Heading("Final regret"), Text(_HOW_TO_READ), _summary_table(summaries)]
+    answering = sorted({x.cell.losses for x in study.cells if x.result.sees != "nothing"})
+    external = _EXTERNAL.format(losses=", ".join(answering)) if answering else ""
+    how_to_read = _HOW_TO_READ + external
+    parts += [Heading("Final regret"), Text(how_to_read), _summary_table(summaries)]
     if comparisons:
         note = _COMPARING.format(number=len(comparisons), false=0.05 * len(comparisons))
         parts += [Heading("Paired differences"), Text(note), _difference_table(comparisons)]

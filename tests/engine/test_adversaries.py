@@ -14,6 +14,10 @@ from tiers import some_in_default
 
 import sfmab_jax as sf
 from sfmab_jax.results.hardness import loss_chunks
+from sfmab_jax.study.cells import plan_cells
+from sfmab_jax.study.config import read_study
+from sfmab_jax.study.report import write_report
+from sfmab_jax.study.runner import run_study
 from sfmab_jax.theory.guarantees import guarantee
 
 ADVERSARIES = sf.losses.ADVERSARIES
@@ -145,6 +149,32 @@ def test_each_strategy_has_its_own_losses_and_files_keep_them(tmp_path):
     for name, result in results.items():
         np.testing.assert_allclose(moments[name].mean(), result.mean(), rtol=1e-12)
     assert sf.simulate(EXP3, losses, num_rounds=9, num_seeds=2, batching="vmap").sees == "arm"
+
+
+def test_step_by_step_plays_the_same_game():
+    losses = sf.losses.against_the_law(sf.losses.switching_costs(num_arms=3), num_arms=3)
+    assert losses.sees == "law"
+    result = sf.simulate(EXP3, losses, num_rounds=200, num_seeds=8, checkpoints=200)
+    steps = sf.step_by_step(EXP3, losses, num_rounds=200, sequence=5)
+    np.testing.assert_array_equal([step.regret for step in steps], result.regret[5, 0])
+
+
+def test_a_study_of_answers(tmp_path):
+    file = tmp_path / "mine.toml"
+    strategies = "[strategies.exp3]\n[strategies.uniform]\n"
+    text = f"title = 'a'\narms = 2\nrounds = 20\nseeds = 60\n{strategies}[losses.crowded]\n"
+    file.write_text(text)
+    run_study(read_study(str(file)), tmp_path / "played")
+    study = sf.load_study(tmp_path / "played")
+    result = study["exp3", study.settings[0]]
+    direct = sf.simulate(EXP3, sf.losses.crowded(num_arms=2), num_rounds=20, num_seeds=60)
+    assert result.sees == "arm"
+    np.testing.assert_array_equal(result.regret, direct.regret)
+    write_report(tmp_path / "played")
+    assert "crowded answer the player" in (tmp_path / "played/report/report.md").read_text()
+    file.write_text(f"sequences = 3\n{text}")
+    with pytest.raises(ValueError, match="sequences = 3: .*answer the player"):
+        plan_cells(read_study(str(file)))
 
 
 def test_what_is_regretted_is_said():

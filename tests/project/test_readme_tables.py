@@ -75,6 +75,12 @@ def test_every_loss_family_and_combinator_is_listed():
     assert set(sf.losses.__all__) >= {*families, *sources, *combinators.__all__}
 
 
+def test_every_adversary_is_listed():
+    table = re.search(r"(?m)^\| adversary \|.*\n\|-.*\n((?:\|.*\n)+)", README)[1]
+    listed = [names(line.split("|")[2])[0] for line in table.splitlines()]
+    assert sorted(listed) == sorted([*sf.losses.ADVERSARIES, "from_adversary"])
+
+
 def test_number_of_families():
     for text in re.findall(r"all (\d+) loss families|of the (\d+) families", README):
         assert "".join(text) == str(len(sf.losses.LOSSES))
