@@ -173,7 +173,7 @@ def test_a_study_of_answers(tmp_path):
     write_report(tmp_path / "played")
     assert "crowded answer the player" in (tmp_path / "played/report/report.md").read_text()
     file.write_text(f"sequences = 3\n{text}")
-    with pytest.raises(ValueError, match="sequences = 3: .*answer the player"):
+    with pytest.raises(ValueError, match=r"sequences = 3: .*answer the player"):
         plan_cells(read_study(str(file)))
 
 
