@@ -21,6 +21,7 @@ from jax.core import Tracer
 __all__ = [
     "PartError",
     "check_arguments",
+    "check_batch",
     "check_functions",
     "check_horizon",
     "check_integer",
@@ -239,6 +240,15 @@ def described(state: Any) -> str:
     """Return a state in words, with the types of its arrays: Floor(num_rounds=float32[])."""
     types = jax.tree.map(lambda x: _Type(f"{x.dtype}{list(x.shape)}"), state)
     return shorten(repr(types), 120)
+
+
+def check_batch(length: Any) -> None:
+    """Raise ValueError unless ``length`` is a positive whole number; what is traced passes."""
+    if not is_known(length):
+        return
+    if isinstance(length, jax.Array):
+        length = length.item()
+    check_integer("length", length, 1, 2**30)
 
 
 def check_horizon(num_rounds: Any, least: int = 1) -> None:

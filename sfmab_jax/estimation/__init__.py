@@ -5,6 +5,7 @@ from sfmab_jax.estimation.gains import gain_weighted
 from sfmab_jax.estimation.heavy_tails import balanced_skipping, doubling_skipping
 from sfmab_jax.estimation.implicit import implicit_exploration
 from sfmab_jax.estimation.importance import importance_weighted
+from sfmab_jax.estimation.in_batches import in_batches
 from sfmab_jax.estimation.last_seen import predicted_by_last_seen
 from sfmab_jax.estimation.reduced_variance import reduced_variance
 from sfmab_jax.estimation.skipping import skipping
@@ -18,6 +19,7 @@ __all__ = [
     "gain_weighted",
     "implicit_exploration",
     "importance_weighted",
+    "in_batches",
     "predicted_by_last_seen",
     "reduced_variance",
     "skipping",

@@ -2,6 +2,7 @@
 
 from sfmab_jax.sampling.each_arm_first import each_arm_first
 from sfmab_jax.sampling.gap_exploration import gap_exploration
+from sfmab_jax.sampling.in_batches import in_batches
 from sfmab_jax.sampling.mixing import adaptive, as_played, decaying, fixed, scheduled
 from sfmab_jax.sampling.truncation import truncated
 
@@ -12,6 +13,7 @@ __all__ = [
     "each_arm_first",
     "fixed",
     "gap_exploration",
+    "in_batches",
     "scheduled",
     "truncated",
 ]

@@ -21,6 +21,7 @@ __all__ = [
     "exp3",
     "exp3_gamma_horizon",
     "exp3_horizon",
+    "exp3_in_batches_horizon",
     "exp3_ix",
     "exp3_ix_horizon",
     "exp3_p_horizon",
@@ -96,6 +97,36 @@ def exp3_gamma_horizon(num_rounds: Array | float = 10_000, scale: Array | float 
         estimation.gain_weighted(scale),
         full_information.ftrl_by_arms(
             potentials.negative_entropy(), Partial(schedules.auer_rate, num_rounds, scale)
+        ),
+    )
+
+
+def exp3_in_batches_horizon(
+    num_rounds: Array | float = 10_000,
+    scale: Array | float = 1.0,
+    learning_rate: schedules.Rate | None = None,
+) -> Bandit:
+    """Arora, Dekel and Tewari (2012): Exp3 on batches of rounds with one arm each, for known T.
+
+    `exp3_horizon` on the mean losses of T / b batches of b = T^(1/3) rounds, rounded up; the
+    length, without a constant, is chosen here. Against an adversary with bounded memory, switching
+    costs among them, the policy regret is of the order of T^(2/3), the best possible; Exp3 itself
+    has no such bound.
+
+    Args:
+      num_rounds: T.
+      scale: G.
+      learning_rate: eta for a batch, in place of sqrt(2 b ln n / (n T)) / G, as in `exp3`.
+    """
+    check_horizon(num_rounds)
+    check_positive(scale=scale)
+    length = schedules.batch_length(num_rounds)
+    rate = Partial(schedules.exp3_in_batches_rate, num_rounds, scale)
+    return compose(
+        sampling.in_batches(length),
+        estimation.in_batches(length),
+        full_information.ftrl_by_arms(
+            potentials.negative_entropy(), schedules.rate_or(rate, learning_rate)
         ),
     )
 

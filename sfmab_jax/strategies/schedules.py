@@ -9,9 +9,11 @@ import math
 from collections.abc import Callable
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
+from sfmab_jax.checks import is_known
 from sfmab_jax.full_information.ftrl import schedule_of
 
 __all__ = [
@@ -21,7 +23,9 @@ __all__ = [
     "auer_exploration",
     "auer_rate",
     "barrier_horizon_rate",
+    "batch_length",
     "exp3_horizon_rate",
+    "exp3_in_batches_rate",
     "exp3_p_bonus",
     "exp3_p_exploration",
     "exp3_p_rate",
@@ -101,6 +105,20 @@ def hedge_horizon_rate(num_rounds: Number, scale: Number, t: Array, n: int) -> A
 def exp3_rate(scale: Number, t: Array, n: int) -> Array:
     """sqrt(ln n / (t n)) / G; the estimates of round t enter with it."""
     return jnp.sqrt(math.log(n) / (n * jnp.maximum(t, 1))) / scale
+
+
+def batch_length(num_rounds: Number) -> Array | int:
+    """T^(1/3), rounded up, 2^30 at most."""
+    if is_known(num_rounds):
+        # A cube is rounded to itself.
+        return min(int(np.ceil(np.cbrt(float(num_rounds)) * (1 - 1e-12))), 2**30)
+    return jnp.ceil(jnp.cbrt(jnp.float32(num_rounds)) * (1 - 1e-6)).astype(jnp.int32)
+
+
+def exp3_in_batches_rate(num_rounds: Number, scale: Number, t: Array, n: int) -> Array:
+    """Of `exp3_horizon_rate` for the number of batches."""
+    length = jnp.asarray(batch_length(num_rounds), t.dtype)
+    return exp3_horizon_rate(num_rounds / length, scale, t, n)
 
 
 def exp3_horizon_rate(num_rounds: Number, scale: Number, t: Array, n: int) -> Array:

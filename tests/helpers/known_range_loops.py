@@ -35,6 +35,25 @@ def exp3_horizon(arms, losses, horizon=10_000):
     )
 
 
+def exp3_in_batches_horizon(arms, losses, horizon=10_000):
+    """Exp3 on the mean losses of batches of ceil(T^(1/3)) rounds, each with one arm."""
+    n, length = losses.shape[1], int(np.ceil(np.cbrt(horizon)))
+    rate = np.sqrt(2 * np.log(n) / (n * (horizon / length)))
+    estimates, laws = np.zeros(n), []
+    for t in range(len(losses) + 1):
+        place = t % length
+        if place == 0:
+            if t:
+                batch = slice(t - length, t)
+                arm = arms[t - length]
+                mean = losses[np.arange(t - length, t), arms[batch]].mean()
+                estimates[arm] += mean / laws[t - length][arm]
+            laws.append(softmax(-rate * estimates))
+        else:
+            laws.append(one(n, arms[t - 1]))
+    return np.array(laws)
+
+
 def exp3_gamma_horizon(arms, losses, horizon=10_000):
     """With weights, as in 2002."""
     n = losses.shape[1]

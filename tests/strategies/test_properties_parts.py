@@ -57,6 +57,7 @@ SAMPLINGS = {
     sampling.scheduled: sampling.scheduled(schedule),
     sampling.truncated: sampling.truncated(level),
     sampling.gap_exploration: sampling.gap_exploration(),
+    sampling.in_batches: sampling.in_batches(3),
     sampling.each_arm_first: sampling.each_arm_first(sampling.fixed(0.25)),
 }
 
@@ -72,6 +73,8 @@ def wanted_laws(name, play, arms, table, unit=1.0):
             law = kept / kept.sum()
         elif name == "each_arm_first" and t < n:
             law = np.eye(n)[t]
+        elif name == "in_batches":
+            law = np.eye(n)[arms[t - 1]] if t % 3 else p
         elif name in mixing:
             law = (1 - mixing[name]) * p + mixing[name] / n
         else:
@@ -122,6 +125,7 @@ def limit(t, chance):
 
 ESTIMATIONS = {
     estimation.importance_weighted: estimation.importance_weighted(),
+    estimation.in_batches: estimation.in_batches(1),
     estimation.implicit_exploration: estimation.implicit_exploration(schedule),
     estimation.reduced_variance: estimation.reduced_variance(threshold, 2.0),
     estimation.gain_weighted: estimation.gain_weighted(2.0),

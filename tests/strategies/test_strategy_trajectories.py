@@ -37,6 +37,7 @@ LOOPS = {
     ),
     "exp3": (known_range.exp3, "unit"),
     "exp3_horizon": (known_range.exp3_horizon, "unit"),
+    "exp3_in_batches_horizon": (known_range.exp3_in_batches_horizon, "unit"),
     "exp3_gamma_horizon": (known_range.exp3_gamma_horizon, "unit"),
     "exp3_p_horizon": (known_range.exp3_p_horizon, "unit"),
     "exp3_ix": (known_range.exp3_ix, "unit"),
