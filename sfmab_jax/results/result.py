@@ -132,7 +132,8 @@ class Result:
             warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
             low, high = last.interval()
         mean, doubtful = last.mean()[:, 0], last.is_doubtful()[:, 0]
-        return statistics.in_words(mean, low[:, 0], high[:, 0], doubtful, len(self.regret))
+        how = (len(self.regret), self.sees == "nothing")
+        return statistics.in_words(mean, low[:, 0], high[:, 0], doubtful, *how)
 
     @property
     def pseudo_regret(self) -> np.ndarray:

@@ -193,23 +193,30 @@ def warn_if_no_interval(count: int, over: Over, method: str | None = None) -> No
 
 
 def in_words(
-    means: np.ndarray, low: np.ndarray, high: np.ndarray, doubtful: np.ndarray, sequences: int
+    means: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    doubtful: np.ndarray,
+    sequences: int,
+    is_oblivious: bool,
 ) -> str:
     """Return mean regret with its interval in words.
 
     Args:
       means, low, high, doubtful: at one checkpoint, over the family or given one sequence, [1].
       sequences: how many were played.
+      is_oblivious: whether the losses are.
     """
+    regret = "regret" if is_oblivious else "external regret"
     where = "given this sequence" if sequences == 1 else f"over {sequences:,} sequences"
     if not np.isfinite(means[0]):
-        return f"mean regret {means[0]:.4g} {where}"
+        return f"mean {regret} {means[0]:.4g} {where}"
     if not np.isfinite(low[0]):
-        return f"regret {means[0]:.4g} in a single game {where}"
+        return f"{regret} {means[0]:.4g} in a single game {where}"
     if low[0] == high[0]:
-        return f"mean regret {means[0]:.4g} in every game {where}"
+        return f"mean {regret} {means[0]:.4g} in every game {where}"
     mark = ", doubtful: few games or heavy tails" if doubtful[0] else ""
-    return f"mean regret {means[0]:.4g} in [{low[0]:.4g}, {high[0]:.4g}] {where}{mark}"
+    return f"mean {regret} {means[0]:.4g} in [{low[0]:.4g}, {high[0]:.4g}] {where}{mark}"
 
 
 def student_quantile(level: float, count: int) -> float:

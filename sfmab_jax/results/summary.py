@@ -71,7 +71,8 @@ class Summary:
         """Return the final mean regret with its 95% interval, of what it is, and how sure."""
         low, high = self._interval(0.95, "expected")
         mean, doubtful = self.mean()[:, -1], self.is_doubtful()[:, -1]
-        return statistics.in_words(mean, low[:, -1], high[:, -1], doubtful, self.num_sequences)
+        how = (self.num_sequences, self.sees == "nothing")
+        return statistics.in_words(mean, low[:, -1], high[:, -1], doubtful, *how)
 
     def mean(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
         """Mean over all games, [1, C]."""

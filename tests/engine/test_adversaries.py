@@ -182,6 +182,7 @@ def test_what_is_regretted_is_said():
     results = sf.simulate(
         {"exp3": EXP3}, losses, num_rounds=40, num_seeds=60, checkpoints=4, policy_regret=True
     )
+    assert "mean external regret" in repr(results)
     assert results.plot().get_ylabel().startswith("mean external regret")
     assert results.plot(kind="policy").get_ylabel().startswith("mean policy regret")
     assert results.to_pandas()["policy_regret"].notna().all()
