@@ -34,6 +34,7 @@ from sfmab_jax.engine.threads import run_jobs
 from sfmab_jax.engine.validate import (
     check_checkpoints,
     check_choice,
+    check_comparator,
     check_devices,
     check_dtype,
     check_engine,
@@ -53,7 +54,7 @@ from sfmab_jax.results.concat import concat
 from sfmab_jax.results.identity import identity_of_losses
 from sfmab_jax.results.moments import Summarizer
 from sfmab_jax.results.norms import Norms, norms_from_row, warn_if_no_regret, warn_if_not_finite
-from sfmab_jax.results.result import KEPT_BY_OPTION, Result, Results
+from sfmab_jax.results.result import Result, Results
 from sfmab_jax.results.statistics import FEW_UNITS
 from sfmab_jax.results.summary import Summaries, Summary
 from sfmab_jax.until import Until
@@ -78,6 +79,7 @@ def simulate(
     certificate: bool = False,
     arm_counts: bool = False,
     pseudo_regret: bool = False,
+    switches: int | None = None,
     keep: Literal["games", "moments"] = "games",
     until: Until | None = None,
     progress: bool | Callable[[int], None] | None = None,
@@ -121,6 +123,8 @@ def simulate(
         much memory as n regrets.
       pseudo_regret: whether to keep the regret in expected losses, ``result.pseudo_regret``, of a
         family that knows its means.
+      switches: m, to compare with the best sequence of arms with at most m switches, too:
+        ``result.tracking_regret``. It takes n (m + 1) sums a round and sequence, m up to 64.
       keep: "games", the regret of every game; or "moments", only the moments of the regret and a
         histogram, in memory that does not grow with the number of games.
       until: play more games, as many again at each look, until this rule says that there are
@@ -191,6 +195,7 @@ def simulate(
         batching=batching,
         arm_counts=arm_counts,
         pseudo_regret=pseudo_regret,
+        switches=check_comparator(switches),
     )
     if chunk_rounds is None:
         streamed = 0 if run.has_own_losses else run.sequences_per_device
@@ -202,10 +207,11 @@ def simulate(
     check_tally(run)
     check_choice("keep", keep, ("games", "moments"))
     of_games = certificate or arm_counts or pseudo_regret or record is not None
+    of_games = of_games or switches is not None
     if keep == "moments" and (of_games or bookmarks is not None):
         raise ValueError(
             "keep='moments' keeps nothing of single games: no record, certificate, arm_counts, "
-            "pseudo_regret or bookmarks; use keep='games'"
+            "pseudo_regret, switches or bookmarks; use keep='games'"
         )
     _check_until(until, run, keep, bookmarks)
     for name, bandit in named.items():
@@ -349,10 +355,9 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
     # The first strategy measures the losses on which all of them play.
     played, seconds = play(lambda number: "nothing" if number else "begun")
     batches = [results for results, _ in played]
-    rows = zip(*(row for _, row in played[: run.num_batches]), strict=True)
-    norms = norms_from_row(
-        Row(*map(np.concatenate, rows)), run.losses.num_arms, run.checkpoints, run.unit
-    )
+    rows = [row for _, row in played[: run.num_batches]]
+    row = jax.tree.map(lambda *columns: np.concatenate(columns), *rows)
+    norms = norms_from_row(row, run.losses.num_arms, run.checkpoints, run.unit)
     warn_if_not_finite(norms, run.losses, run.first_sequence + np.arange(run.num_sequences))
     results = {}
     losses_identity = identity_of_losses(run.losses)
@@ -380,7 +385,8 @@ def _gather(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -
             bandit=bandit,
             losses_identity=losses_identity,
             certificate=None if own[0].observed is None else _certificate(own, run),
-            kept=_kept(own, shape[:2]),
+            kept=_kept(own, norms, shape),
+            switches=run.switches,
         )
         if has_laws:
             is_finite = np.isfinite(norms.l_1).all(axis=1)
@@ -511,13 +517,18 @@ def _regret(best: np.ndarray, totals: list[np.ndarray], shape: tuple[int, ...]) 
     return regret
 
 
-def _kept(batches: list[BatchResults], shape: tuple[int, int]) -> dict[str, np.ndarray]:
+def _kept(
+    batches: list[BatchResults], norms: Norms, shape: tuple[int, int, int]
+) -> dict[str, np.ndarray]:
     """Return what was kept of all games because it was asked for, by name; arrays [K, S, ...]."""
     kept = {}
-    for name in KEPT_BY_OPTION:
+    for name in ("arm_counts", "pseudo_regret"):
         parts = [getattr(batch, name) for batch in batches]
         if parts[0] is not None:
-            kept[name] = np.concatenate(parts).reshape(*shape, *parts[0].shape[1:])
+            kept[name] = np.concatenate(parts).reshape(*shape[:2], *parts[0].shape[1:])
+    if norms.best_switching is not None:
+        best = norms.best_switching[:, None, :]
+        kept["tracking_regret"] = _regret(best, [batch.realised for batch in batches], shape)
     return kept
 
 

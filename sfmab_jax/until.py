@@ -18,7 +18,7 @@ from sfmab_jax.results.statistics import Over, check_level
 
 __all__ = ["Until", "decided", "precise"]
 
-Kind = Literal["expected", "realised", "pseudo"]
+Kind = Literal["expected", "realised", "pseudo", "tracking"]
 _MOST_GAMES = 2**20
 
 

@@ -29,6 +29,7 @@ from sfmab_jax.checks import (
 from sfmab_jax.compose import compose, is_composed, parts_of
 from sfmab_jax.engine.layout import Run
 from sfmab_jax.engine.loss_stream import has_chance
+from sfmab_jax.engine.switching import MOST_SWITCHES
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.losses.sequence import MOST_ROUNDS
 from sfmab_jax.numerics.threefry import pinned_generator, root_key
@@ -37,6 +38,7 @@ __all__ = [
     "Games",
     "check_checkpoints",
     "check_choice",
+    "check_comparator",
     "check_devices",
     "check_dtype",
     "check_engine",
@@ -291,6 +293,19 @@ def check_switches(progress: Any, **switches: Any) -> None:
     for name, switch in switches.items():
         if not isinstance(switch, bool):
             raise ValueError(f"{name} is {switch!r}; give True or False")
+
+
+def check_comparator(switches: Any) -> int | None:
+    """Return m of the sequences of arms to compare with, at most m switches; None for none."""
+    if switches is None:
+        return None
+    number = check_integer("switches", switches, 0, MOST_ROUNDS)
+    if number > MOST_SWITCHES:
+        raise ValueError(
+            f"switches is {number}; a round of n arms takes n (switches + 1) sums in two words for "
+            f"each loss sequence: give {MOST_SWITCHES} or fewer"
+        )
+    return number
 
 
 def check_tally(run: Run) -> None:

@@ -24,7 +24,7 @@ from sfmab_jax.results.summary import SUMMARIES_FORMAT, Summaries, rebuild_summa
 __all__ = ["KEPT_BY_OPTION", "Plots", "Result", "Results", "load"]
 
 _FORMAT = 1
-# Fields of a result that are written as they are. Files of earlier versions lack the last three.
+# Fields of a result that are written as they are. Files of earlier versions lack the last four.
 _DESCRIPTION = (
     "name",
     "seed",
@@ -36,10 +36,15 @@ _DESCRIPTION = (
     "first_sequence",
     "first_look",
     "losses_identity",
+    "switches",
 )
-Kind = Literal["expected", "realised", "pseudo"]
-# Kept of every game if `simulate` is called with the option of this name.
-KEPT_BY_OPTION = ("arm_counts", "pseudo_regret")
+Kind = Literal["expected", "realised", "pseudo", "tracking"]
+# What is kept of every game if `simulate` is called with an option, and that option.
+KEPT_BY_OPTION = {
+    "arm_counts": "arm_counts=True",
+    "pseudo_regret": "pseudo_regret=True",
+    "tracking_regret": "switches=5",
+}
 
 
 @dataclass(frozen=True)
@@ -65,10 +70,11 @@ class Result:
       bandit: the strategy itself; not stored in files.
       losses_identity: a digest of the loss sequence; "" where it is not known.
       saved_identity: the identity of the strategy that was played, in results read from a file.
-      kept: what else was asked for, by the name of its option; see `arm_counts` and
-        `pseudo_regret`.
+      kept: what else was asked for, by name; see `arm_counts`, `pseudo_regret` and
+        `tracking_regret`.
       first_look: units of the first of several looks, if the run could stop at any of them
         (``simulate(until=...)``); None if its length was fixed beforehand.
+      switches: m of `tracking_regret`; None if it was not asked for.
 
     Statistics are taken ``over`` the family, whose sequences are the units, [1, C]; or given each
     "sequence", whose seeds are the units, [K, C]. By default over the family if there are several
@@ -94,6 +100,7 @@ class Result:
     kept: Mapping[str, np.ndarray] = field(default_factory=dict)
     first_sequence: int = 0
     first_look: int | None = None
+    switches: int | None = None
 
     def __repr__(self) -> str:
         sequences, seeds, _ = self.regret.shape
@@ -156,6 +163,22 @@ class Result:
         return self._asked_for("arm_counts")
 
     @property
+    def tracking_regret(self) -> np.ndarray:
+        """Realised regret against the best sequence of arms with few switches, [K, S, C].
+
+        sum_t l_t(i_t) - min sum_t l_t(j_t), the minimum over all sequences of arms j_1, ..., j_tau
+        that change at most m times; with m = 0 it is ``regret``. The minima are
+        ``norms.best_switching``. Kept by ``simulate(switches=m)``.
+
+        >>> import sfmab_jax as sf
+        >>> losses = [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
+        >>> result = sf.simulate(sf.strategies.fixed_arm(0), losses, num_seeds=1, switches=1)
+        >>> print(result.regret[0, 0], result.tracking_regret[0, 0])
+        [0. 0. 0. 0.] [0. 0. 1. 2.]
+        """
+        return self._asked_for("tracking_regret")
+
+    @property
     def best_arm(self) -> np.ndarray:
         """The arm with the least total loss, the lowest number of those that tie, int64 [K, C]."""
         if self.norms.best_arm is None:
@@ -168,21 +191,30 @@ class Result:
     def _asked_for(self, name: str) -> np.ndarray:
         if name not in self.kept:
             raise ValueError(
-                f"{self.name!r} has no {name.replace('_', ' ')}; play with simulate({name}=True)"
+                f"{self.name!r} has no {name.replace('_', ' ')}; play with "
+                f"simulate({KEPT_BY_OPTION[name]})"
             )
         return self.kept[name]
 
     def samples(self, kind: Kind = "expected") -> np.ndarray:
-        """``expected_regret``, ``regret`` or ``pseudo_regret``, by name."""
-        names = {"expected": "expected_regret", "realised": "regret", "pseudo": "pseudo_regret"}
+        """``expected_regret``, ``regret``, ``pseudo_regret`` or ``tracking_regret``, by name."""
+        names = {
+            "expected": "expected_regret",
+            "realised": "regret",
+            "pseudo": "pseudo_regret",
+            "tracking": "tracking_regret",
+        }
         if kind not in names:
-            raise ValueError(f"kind is {kind!r}; choose 'expected', 'realised' or 'pseudo'")
+            raise ValueError(
+                f"kind is {kind!r}; choose 'expected', 'realised', 'pseudo' or 'tracking'"
+            )
         return getattr(self, names[kind])
 
     def mean(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
         """Mean over the games, [1 or K, C].
 
-        Both "expected" and "realised" estimate the expected regret, "pseudo" the pseudo-regret.
+        Both "expected" and "realised" estimate the expected regret, "pseudo" the pseudo-regret and
+        "tracking" the tracking regret.
         """
         return statistics.games_of(self.samples(kind), over).mean(axis=0)
 
