@@ -18,6 +18,7 @@ ARCHETYPES = (
     "exp3_gamma_horizon",  # estimates of gains, FTRL, entropy
     "exp3_ix",  # implicit exploration
     "exp3_plus_plus",  # exploration by gaps
+    "exp3_s_horizon",  # fixed share
     "tsallis_inf_rv",  # reduced variance, Tsallis entropy
     "green_horizon",  # truncation
     "broad_optimistic",  # barrier descent, predictions from the last losses
