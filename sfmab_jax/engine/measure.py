@@ -80,7 +80,8 @@ def begin_measure(
       dtype: of the losses.
       switches: m, of the sequences of arms to compare with, if any.
     """
-    num_columns, paths = len(Row._fields) - len(Row._field_defaults), ()
+    num_columns = len(Row._fields) - len(Row._field_defaults)
+    paths: Sum | tuple[()] = ()
     if switches is not None:
         num_columns = len(Row._fields)
         sizes = {"num_arms": num_arms, "num_sequences": num_sequences}

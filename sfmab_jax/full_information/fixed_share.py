@@ -105,5 +105,6 @@ def _update(rate, part, state: FixedShareState, seen: Round) -> FixedShareState:
         jnp.where(ahead <= 0, kept.error, jnp.zeros_like(shared)),
     )
     scores = add(heavier, -jnp.log1p(jnp.exp(-jnp.abs(ahead))))
-    scores = add(scores, -jnp.min(scores.value))
+    for _ in range(2):  # the second time for the lower words of huge scores
+        scores = add(scores, -jnp.min(scores.value))
     return _state(rate, part, scores, state.num_rounds + 1, state.unit)
