@@ -447,7 +447,8 @@ class Results(Mapping[str, Result]):
     def to_xarray(self):
         """Return a labelled dataset with dimensions strategy, sequence, seed and round.
 
-        The coordinate ``run_seed`` is the seed of the whole run.
+        The coordinate ``run_seed`` is the seed of the whole run; of tracking regret the attributes
+        tell the switches.
         """
         try:
             import xarray
@@ -460,6 +461,7 @@ class Results(Mapping[str, Result]):
             name for name in KEPT_BY_OPTION if all(name in result.kept for result in self.values())
         ]
         arms = {"arm": np.arange(first.norms.num_arms)} if "arm_counts" in kept else {}
+        compared = {"switches": first.switches} if "tracking_regret" in kept else {}
         return xarray.Dataset(
             {
                 kind: (
@@ -476,7 +478,7 @@ class Results(Mapping[str, Result]):
                 "round": first.rounds,
                 "run_seed": first.seed,
             },
-            attrs={"losses": first.losses, "seed": first.seed, "dtype": first.dtype},
+            attrs={"losses": first.losses, "seed": first.seed, "dtype": first.dtype, **compared},
         )
 
     @property

@@ -27,7 +27,7 @@ def enumerated(losses, switches):
 
 def by_segments(losses, switches):
     """The same for long tables: the best segments of all lengths, one switch after another."""
-    num_rounds, n = losses.shape
+    _num_rounds, n = losses.shape
     sums = np.concatenate([np.zeros((1, n)), losses.cumsum(axis=0)])
     least = sums[1:].min(axis=1)
     for _ in range(switches):
