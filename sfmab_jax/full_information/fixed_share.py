@@ -12,6 +12,8 @@ from sfmab_jax.checks import check_positive, check_probability
 from sfmab_jax.full_information.ftrl import gaps_to_leader
 from sfmab_jax.numerics.arms import arm_sum
 from sfmab_jax.numerics.double_word import Sum, add, start_sum
+from sfmab_jax.numerics.hints import keep
+from sfmab_jax.numerics.remainders import log_one_plus_part
 
 __all__ = ["fixed_share"]
 
@@ -104,7 +106,7 @@ def _update(rate, part, state: FixedShareState, seen: Round) -> FixedShareState:
         jnp.where(ahead <= 0, kept.value, shared),
         jnp.where(ahead <= 0, kept.error, jnp.zeros_like(shared)),
     )
-    scores = add(heavier, -jnp.log1p(jnp.exp(-jnp.abs(ahead))))
+    scores = Sum(*keep(*add(heavier, -log_one_plus_part(jnp.exp(-jnp.abs(ahead))))))
     for _ in range(2):  # the second time for the lower words of huge scores
-        scores = add(scores, -jnp.min(scores.value))
+        scores = Sum(*keep(*add(scores, -jnp.min(scores.value))))
     return _state(rate, part, scores, state.num_rounds + 1, state.unit)
