@@ -98,20 +98,18 @@ def test_losses_that_lanes_make_and_that_are_streamed(num_sequences, num_seeds):
     """Nothing else changes; and nothing in other chunks, by vmap, or in another unit."""
     family = sf.losses.switching(num_arms=4, gap=0.5, num_rounds=50)
     games = {"num_rounds": 50, "num_sequences": num_sequences, "num_seeds": num_seeds}
-    run = partial(sf.simulate, EXP3, family, **games, checkpoints=9)
-    result, plain = run(switches=3), run()
-    assert_same(replace(result, norms=result.norms._replace(best_switching=None)), plain)
+    run = partial(sf.simulate, UNIFORM, **games, checkpoints=9)
+    result = run(family, switches=3)
+    assert_same(replace(result, norms=result.norms._replace(best_switching=None)), run(family))
     wanted = [by_segments(losses, 3) for losses in own_losses(family, num_sequences, 50)]
     wanted = np.stack(wanted)[:, result.rounds - 1]
     np.testing.assert_allclose(result.norms.best_switching, wanted, rtol=1e-12, atol=1e-12)
     for other in ({"chunk_rounds": 16}, {"batching": "vmap"}):
-        again = run(switches=3, **other)
-        np.testing.assert_array_equal(again.norms.best_switching, result.norms.best_switching)
-        if "chunk_rounds" in other:
-            np.testing.assert_array_equal(again.tracking_regret, result.tracking_regret)
-    large = sf.simulate(UNIFORM, sf.losses.scaled(family, 2.0**90), **games, switches=3)
-    small = sf.simulate(UNIFORM, family, **games, switches=3)
-    np.testing.assert_array_equal(large.tracking_regret, 2.0**90 * small.tracking_regret)
+        again = run(family, switches=3, **other)
+        assert_same(again, result)
+        np.testing.assert_array_equal(again.tracking_regret, result.tracking_regret)
+    large = run(sf.losses.scaled(family, 2.0**90), switches=3)
+    np.testing.assert_array_equal(large.tracking_regret, 2.0**90 * result.tracking_regret)
 
 
 @pytest.mark.parametrize("losses", [table_of(2, 20, 300), sf.losses.gaussian(num_arms=300)])
@@ -172,9 +170,9 @@ def test_refusals(options, message):
 
 def test_exp3_s_tracks_better_than_exp3():
     """Best arms that change four times, by a wide gap: the interval of the difference is clear."""
-    num_rounds = 4000
+    num_rounds = 2000
     family = sf.losses.switching(
-        num_arms=3, gap=0.5, switches=(801, 1601, 2401, 3201), num_rounds=num_rounds
+        num_arms=3, gap=0.5, switches=(401, 801, 1201, 1601), num_rounds=num_rounds
     )
     both = {"exp3": EXP3, "exp3_s": sf.strategies.exp3_s_horizon(num_rounds, switches=4)}
     results = sf.simulate(
