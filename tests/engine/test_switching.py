@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from simulated import UNIFORM, assert_same, table_of
+from tiers import some_in_default
 
 import sfmab_jax as sf
 from sfmab_jax.results.hardness import loss_chunks
@@ -81,7 +82,7 @@ def test_the_two_oracles_agree():
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("switches", [0, 4])
+@pytest.mark.parametrize("switches", some_in_default([0, 4], [4]))
 def test_ten_thousand_rounds_in_float32(switches):
     """As exact as the norms: to a few units of two words."""
     generator = np.random.default_rng(2)
