@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 from functools import partial
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from simulated import UNIFORM, assert_same, table_of
@@ -121,6 +122,19 @@ def test_many_arms(losses):
     table = losses if isinstance(losses, np.ndarray) else own_losses(losses, 2, 20)
     wanted = table.astype(np.float32).astype(np.float64).min(axis=2).cumsum(axis=1)
     np.testing.assert_allclose(result.norms.best_switching, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_from_a_loss_on_that_is_not_finite_it_is_no_number(bad):
+    def loss(key, t, bad):
+        losses = jnp.arange(3, dtype=jnp.float32) * t.astype(jnp.float32)
+        return jnp.where((t == 5) & (losses == 5), bad, losses)
+
+    family = sf.losses.from_function(loss, 3, bad=bad)
+    with pytest.warns(RuntimeWarning, match="not finite"):
+        result = sf.simulate(UNIFORM, family, num_rounds=8, num_seeds=2, switches=2)
+    np.testing.assert_array_equal(np.isfinite(result.tracking_regret), np.isfinite(result.regret))
+    np.testing.assert_array_equal(np.isfinite(result.tracking_regret[0, 0]), np.arange(1, 9) < 5)
 
 
 def test_the_fused_engine_measures_them_too():
