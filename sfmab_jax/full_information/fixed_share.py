@@ -32,7 +32,7 @@ class FixedShareState(NamedTuple):
 def fixed_share(
     learning_rate: Array | float | Schedule, share: Array | float | Schedule
 ) -> FullInformation:
-    """Exponential weights with a fixed share: Exp3.S of Auer et al. (2002), figure 5.
+    """Exponential weights with a fixed share, as in Exp3.S: Auer et al. (2002), section 8.
 
     p_t = w_t / sum(w_t), w_1 = 1, and
 
