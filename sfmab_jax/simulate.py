@@ -35,6 +35,7 @@ from sfmab_jax.engine.validate import (
     check_adversary,
     check_checkpoints,
     check_choice,
+    check_comparator,
     check_devices,
     check_dtype,
     check_engine,
@@ -81,6 +82,7 @@ def simulate(
     arm_counts: bool = False,
     pseudo_regret: bool = False,
     policy_regret: bool = False,
+    switches: int | None = None,
     keep: Literal["games", "moments"] = "games",
     until: Until | None = None,
     progress: bool | Callable[[int], None] | None = None,
@@ -129,6 +131,8 @@ def simulate(
       policy_regret: whether to keep the regret against what each arm would have met if it had been
         played in every round, ``result.policy_regret``. On losses that answer the player this plays
         n more games for every game; on oblivious ones it is the regret itself.
+      switches: m, to compare with the best sequence of arms with at most m switches, too:
+        ``result.tracking_regret``. It takes n (m + 1) sums a round and sequence, m up to 64.
       keep: "games", the regret of every game; or "moments", only the moments of the regret and a
         histogram, in memory that does not grow with the number of games.
       until: play more games, as many again at each look, until this rule says that there are
@@ -200,6 +204,7 @@ def simulate(
         batching=batching,
         arm_counts=arm_counts,
         pseudo_regret=pseudo_regret,
+        switches=check_comparator(switches),
     )
     if chunk_rounds is None:
         streamed = 0 if run.has_own_losses else run.sequences_per_device
@@ -215,10 +220,11 @@ def simulate(
     check_tally(run)
     check_choice("keep", keep, ("games", "moments"))
     of_games = certificate or arm_counts or pseudo_regret or policy_regret or record is not None
+    of_games = of_games or switches is not None
     if keep == "moments" and (of_games or bookmarks is not None):
         raise ValueError(
             "keep='moments' keeps nothing of single games: no record, certificate, arm_counts, "
-            "pseudo_regret, policy_regret or bookmarks; use keep='games'"
+            "pseudo_regret, policy_regret, switches or bookmarks; use keep='games'"
         )
     _check_until(until, run, keep, bookmarks)
     for name, bandit in named.items():
@@ -371,7 +377,7 @@ def _constant_totals(run: Run, progress: Any) -> np.ndarray | Literal["best"]:
         return "best"
     arms = {f"arm {arm}": fixed_arm(jnp.int32(arm)) for arm in range(run.losses.num_arms)}
     observers: dict[str, Observer | None] = dict.fromkeys(arms)
-    alone = replace(run, arm_counts=False)
+    alone = replace(run, arm_counts=False, switches=None)
     how = (alone, arms, None, observers, progress, None)
     totals, _ = _play_batches(
         *how, lambda number: "nothing", lambda number, batch, played: played[0].realised
@@ -414,7 +420,7 @@ def _gather(
             first = first[np.broadcast_to(is_finite, first.shape)]
             has_laws = _warn_if_no_law(name, bandit, first, run)
         realised = [batch.realised for batch in own]
-        kept = _kept(own, shape[:2])
+        kept = _kept(own, norms, shape)
         if constant_totals is not None:
             least = best if isinstance(constant_totals, str) else constant_totals[:, None, :]
             kept["policy_regret"] = _regret(least, realised, shape)
@@ -433,6 +439,7 @@ def _gather(
             losses_identity=losses_identity,
             certificate=None if own[0].observed is None else _certificate(own, run),
             kept=kept,
+            switches=run.switches,
         )
         if has_laws:
             is_finite = np.isfinite(norms.l_1).all(axis=1)
@@ -442,7 +449,7 @@ def _gather(
 
 def _norms(run: Run, rows: list[Row]) -> Norms:
     """Return the norms of all sequences from the rows of the batches; warn if one is no number."""
-    row = Row(*map(np.concatenate, zip(*rows, strict=True)))
+    row = jax.tree.map(lambda *columns: np.concatenate(columns), *rows)
     norms = norms_from_row(row, run.losses.num_arms, run.checkpoints, run.unit)
     warn_if_not_finite(norms, run.losses, run.first_sequence + np.arange(run.num_sequences))
     return norms
@@ -572,13 +579,18 @@ def _regret(best: np.ndarray, totals: list[np.ndarray], shape: tuple[int, ...]) 
     return regret
 
 
-def _kept(batches: list[BatchResults], shape: tuple[int, int]) -> dict[str, np.ndarray]:
+def _kept(
+    batches: list[BatchResults], norms: Norms, shape: tuple[int, int, int]
+) -> dict[str, np.ndarray]:
     """Return what was kept of all games because it was asked for, by name; arrays [K, S, ...]."""
     kept = {}
     for name in ("arm_counts", "pseudo_regret"):
         parts = [getattr(batch, name) for batch in batches]
         if parts[0] is not None:
-            kept[name] = np.concatenate(parts).reshape(*shape, *parts[0].shape[1:])
+            kept[name] = np.concatenate(parts).reshape(*shape[:2], *parts[0].shape[1:])
+    if norms.best_switching is not None:
+        best = norms.best_switching[:, None, :]
+        kept["tracking_regret"] = _regret(best, [batch.realised for batch in batches], shape)
     return kept
 
 

@@ -208,9 +208,9 @@ def sweep(factory: Callable[..., Bandit], losses: LossSequence | Any, /, **argum
     compiled once.
 
     Where the factory has a parameter of the same name as an argument of `simulate`, the argument
-    goes to `simulate`. ``num_rounds`` goes to both, so that a strategy is told the length of the
-    game. To sweep such a parameter, call it otherwise: ``lambda horizon:
-    exp3_horizon(num_rounds=horizon)``.
+    goes to `simulate`. ``num_rounds`` and ``switches`` go to both, so that a strategy is told the
+    length of the game and what it is compared with. To sweep such a parameter, call it otherwise:
+    ``lambda horizon: exp3_horizon(num_rounds=horizon)``.
 
     Args:
       factory: such as ``sf.strategies.scale_free``, or a function of your own that returns a
@@ -240,6 +240,8 @@ def sweep(factory: Callable[..., Bandit], losses: LossSequence | Any, /, **argum
         )
     sequence = as_loss_sequence(losses)
     fixed |= horizon_argument(factory, check_rounds(options.get("num_rounds"), sequence))
+    if options.get("switches") is not None and "switches" in inspect.signature(factory).parameters:
+        fixed["switches"] = options["switches"]
     bandits = {}
     for values in itertools.product(*axes.values()):
         bandit = factory(**fixed, **dict(zip(axes, values)))

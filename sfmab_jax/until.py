@@ -18,7 +18,7 @@ from sfmab_jax.results.statistics import Over, check_level
 
 __all__ = ["Until", "decided", "precise"]
 
-Kind = Literal["expected", "realised", "pseudo", "policy"]
+Kind = Literal["expected", "realised", "pseudo", "policy", "tracking"]
 _MOST_GAMES = 2**20
 
 

@@ -51,6 +51,7 @@ Around it:
     layout       the sizes of all of the above
     run          compile, stream the losses, play a batch
     measure      the norms of the loss sequences
+    switching    the best sequences of arms with few switches
     rows         where results of a round go
     tally        how often each arm was played, and the losses to be expected of it
     observer     what else may be followed beside the regret

@@ -70,7 +70,7 @@ def gather_results(
     if isinstance(states[0].measure, Measure):
         measures: list[Any] = [state.measure for state in states]
         rows_of_calls = [np.asarray(measure.rows) for measure in measures]
-        columns = range(len(Row._fields))
+        columns = range(rows_of_calls[0].shape[2])
         loss_rows = Row(*(of_games(*(rows[:, :, k] for rows in rows_of_calls)) for k in columns))
     counts = pseudo = None
     if isinstance(states[0].tally, Tally):

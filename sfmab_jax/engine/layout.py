@@ -76,6 +76,7 @@ class Run:
       engine: "scan" or "fused".
       batching: "lanes" or "vmap".
       arm_counts, pseudo_regret: whether these are kept, too.
+      switches: m, if games are also compared with sequences of arms that switch at most m times.
     """
 
     losses: LossSequence
@@ -94,6 +95,7 @@ class Run:
     batching: str = "lanes"
     arm_counts: bool = False
     pseudo_regret: bool = False
+    switches: int | None = None
 
     @property
     def num_games(self) -> int:

@@ -1,4 +1,4 @@
-"""Measure loss sequences: their norms and their best arm at the checkpoints."""
+"""Measure loss sequences: their norms and what to compare with at the checkpoints."""
 
 from collections.abc import Callable
 from functools import cache
@@ -10,6 +10,7 @@ from jax import Array, lax
 
 from sfmab_jax.engine.lanes import OverGames, compile_loop, keep_shared, over_lanes
 from sfmab_jax.engine.rows import checkpoint_rows, write_row
+from sfmab_jax.engine.switching import add_to_paths, begin_paths, least_path
 from sfmab_jax.numerics.arms import arm_sum, least_total
 from sfmab_jax.numerics.double_word import Sum, add
 from sfmab_jax.numerics.hints import keep
@@ -27,7 +28,10 @@ __all__ = [
 
 
 class Row(NamedTuple):
-    """What is kept of a sequence at a checkpoint, in the order of the columns of `Measure.rows`."""
+    """What is kept of a sequence at a checkpoint, in the order of the columns of `Measure.rows`.
+
+    The last two are of the best sequence of arms with few switches, None if nobody asked for it.
+    """
 
     lowest: Any  # the leading word of min_i S_i
     excess: Any  # min_i S_i less that
@@ -39,6 +43,8 @@ class Row(NamedTuple):
     l_inf: Any
     smallest: Any
     best_arm: Any  # a float, exact: there are at most 2^24 arms
+    least_path: Any = None  # the leading word of min_i V(i, m), see `switching`
+    path_excess: Any = None  # min_i V(i, m) less that
 
 
 class _Sums(NamedTuple):
@@ -55,11 +61,31 @@ class Measure(NamedTuple):
     """Running measures of some sequences; all leaves [..., sequences]."""
 
     sums: _Sums
-    rows: Array  # at the checkpoints [C, 10]
+    rows: Array  # at the checkpoints [C, 10], or [C, 12] with paths
+    paths: Sum | tuple[()] = ()  # V [n, m + 1, sequences] of `switching`; () if not asked for
 
 
-def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dtype) -> Measure:
-    """Return the measures before round 1, in host memory."""
+def begin_measure(
+    *,
+    num_arms: int,
+    num_sequences: int,
+    num_checkpoints: int,
+    dtype,
+    switches: int | None = None,
+) -> Measure:
+    """Return the measures before round 1, in host memory.
+
+    Args:
+      num_arms, num_sequences, num_checkpoints: n, K and C.
+      dtype: of the losses.
+      switches: m, of the sequences of arms to compare with, if any.
+    """
+    num_columns = len(Row._fields) - len(Row._field_defaults)
+    paths: Sum | tuple[()] = ()
+    if switches is not None:
+        num_columns = len(Row._fields)
+        sizes = {"num_arms": num_arms, "num_sequences": num_sequences}
+        paths = begin_paths(**sizes, switches=switches, dtype=dtype)
 
     def zeros(*shape: int) -> Any:
         return np.zeros((*shape, num_sequences), dtype)
@@ -72,7 +98,8 @@ def begin_measure(*, num_arms: int, num_sequences: int, num_checkpoints: int, dt
             l_inf=zeros(),
             smallest=np.full_like(zeros(), np.inf),
         ),
-        rows=zeros(num_checkpoints, len(Row._fields)),
+        rows=zeros(num_checkpoints, num_columns),
+        paths=paths,
     )
 
 
@@ -87,8 +114,11 @@ def measure_round(
       losses: l_t [n, sequences].
       row, is_checkpoint: where the round belongs, see `checkpoint_rows`.
     """
-    sums = mapped(_add_round)(measure.sums, losses)
-    return Measure(sums, write_row(measure.rows, row, is_checkpoint, lambda: mapped(_row)(sums)))
+    sums, paths = mapped(_add_round)(measure.sums, losses), measure.paths
+    if isinstance(paths, Sum):
+        paths = mapped(add_to_paths)(paths, losses)
+    kept = write_row(measure.rows, row, is_checkpoint, lambda: mapped(_row)(sums, paths))
+    return Measure(sums, kept, paths)
 
 
 def measure_chunk(
@@ -168,8 +198,8 @@ def _add_round(sums: _Sums, loss: Array) -> _Sums:
     return _Sums(totals, add(sums.l_1, l_1), add(l_2, squares), l_inf, smallest)
 
 
-def _row(sums: _Sums) -> Array:
-    """Return what is kept of one sequence at a checkpoint, [10]."""
+def _row(sums: _Sums, paths: Sum | tuple[()] = ()) -> Array:
+    """Return what is kept of one sequence at a checkpoint, [10], or [12] with paths."""
     totals, l_1, l_2, l_inf, smallest = sums
     lowest = jnp.min(totals.value)
     excess = jnp.min((totals.value - lowest) + totals.error)
@@ -177,4 +207,5 @@ def _row(sums: _Sums) -> Array:
     s_inf = jnp.max(jnp.abs(totals.value))
     best_arm = least_total(totals).astype(lowest.dtype)
     sizes = (s_inf, l_1.value, l_1.error, l_2.value, l_inf, smallest)
-    return jnp.stack(Row(lowest, excess, mean_excess, *sizes, best_arm))
+    of_paths = least_path(paths) if isinstance(paths, Sum) else ()
+    return jnp.stack([lowest, excess, mean_excess, *sizes, best_arm, *of_paths])

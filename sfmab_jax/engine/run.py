@@ -202,7 +202,7 @@ def play_batch(
         wanted = columns[np.searchsorted(numbers, games.sequence[chosen])]
         return results, Row(*np.asarray(measure.rows).transpose(1, 2, 0)[:, wanted])
     if results.loss_rows is not None:
-        return results, Row(*(column[chosen] for column in results.loss_rows))
+        return results, jax.tree.map(lambda column: column[chosen], results.loss_rows)
     return results, None
 
 
@@ -316,6 +316,7 @@ def _first_measure(run: Run, num_sequences: int) -> Measure:
         num_sequences=num_sequences,
         num_checkpoints=len(run.checkpoints),
         dtype=run.dtype,
+        switches=run.switches,
     )
 
 

@@ -29,6 +29,7 @@ from sfmab_jax.checks import (
 from sfmab_jax.compose import compose, is_composed, parts_of
 from sfmab_jax.engine.layout import Run
 from sfmab_jax.engine.loss_stream import has_chance
+from sfmab_jax.engine.switching import MOST_SWITCHES
 from sfmab_jax.losses import LossSequence
 from sfmab_jax.losses.sequence import MOST_ROUNDS
 from sfmab_jax.numerics.threefry import pinned_generator, root_key
@@ -38,6 +39,7 @@ __all__ = [
     "check_adversary",
     "check_checkpoints",
     "check_choice",
+    "check_comparator",
     "check_devices",
     "check_dtype",
     "check_engine",
@@ -309,6 +311,19 @@ def check_adversary(losses: LossSequence, engine: str, certificate: bool) -> Non
             "mean of a certificate bounds the regret against an arm that is fixed beforehand only; "
             "leave it out"
         )
+
+
+def check_comparator(switches: Any) -> int | None:
+    """Return m of the sequences of arms to compare with, at most m switches; None for none."""
+    if switches is None:
+        return None
+    number = check_integer("switches", switches, 0, MOST_ROUNDS)
+    if number > MOST_SWITCHES:
+        raise ValueError(
+            f"switches is {number}; a round of n arms takes n (switches + 1) sums in two words for "
+            f"each loss sequence: give {MOST_SWITCHES} or fewer"
+        )
+    return number
 
 
 def check_tally(run: Run) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "RADIUS",
     "exp_remainder",
     "log_one_plus",
+    "log_one_plus_part",
     "log_ratio",
     "log_remainder",
     "log_remainder_near",
@@ -91,6 +92,23 @@ def log_one_plus(z: Array, one_plus_z: Array) -> Array:
     """``log(1 + z)``, relatively accurate near 0 by ``z`` and near z = -1 by ``one_plus_z``."""
     is_small = jnp.abs(z) <= 0.5
     return jnp.where(is_small, jnp.log1p(jnp.where(is_small, z, 0)), jnp.log(one_plus_z))
+
+
+def log_one_plus_part(z: Array) -> Array:
+    """``log(1 + z)`` for 0 <= z <= 1, relatively accurate: 2 s (1 + s^2/3 + s^4/5 + ...).
+
+    s = z / (2 + z), at most 1/3. On CPU it takes less than half of the time of `jnp.log1p`.
+
+    >>> round(float(log_one_plus_part(jnp.float32(1e-9))) / 1e-9, 5)
+    1.0
+    """
+    num_terms = 8 if z.dtype == jnp.float32 else 17
+    s = z / (2 + z)
+    square = s * s
+    series = jnp.zeros_like(z)
+    for k in range(num_terms - 1, -1, -1):
+        series = series * square + z.dtype.type(2 / (2 * k + 1))
+    return s * series
 
 
 def power_remainder(z: Array, one_plus_z: Array, exponent: Array | float) -> Array:

@@ -111,6 +111,7 @@ def _join(parts: list[Result]) -> Result:
         else jax.tree.map(joined, *certificates),
         kept={name: joined(*(part.kept[name] for part in parts)) for name in sorted(kept)},
         first_look=min(looks, default=None),
+        switches=first.switches if "tracking_regret" in kept else None,
     )
 
 
@@ -140,6 +141,11 @@ def _check_alike(one: Result, other: Result) -> None:
         raise ValueError(
             f"{one.name!r}: the results are on losses of the same name, {one.losses!r}, with other "
             "parameters; give those of one family"
+        )
+    if None not in (one.switches, other.switches) and one.switches != other.switches:
+        raise ValueError(
+            f"{one.name!r}: the results compare with sequences of {one.switches} and of "
+            f"{other.switches} switches; give results of one simulate(switches=...)"
         )
     if one.bandit is not other.bandit and one.identity != other.identity:
         raise ValueError(

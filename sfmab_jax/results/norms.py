@@ -29,6 +29,8 @@ class Norms(NamedTuple):
       smallest: min_t min_i l_t(i); NaN where it is not known, as in files of earlier versions.
       best_arm: argmin_i S_i, the lowest number of those that tie, int64; -1 where losses are not
         finite. None where it is not known, as in files of earlier versions.
+      best_switching: the least total loss of a sequence of arms with at most m switches in the
+        first tau rounds, if ``simulate(switches=m)`` asked for it; else None.
     """
 
     num_arms: int
@@ -41,6 +43,7 @@ class Norms(NamedTuple):
     mean: np.ndarray
     smallest: np.ndarray = np.array(np.nan)
     best_arm: np.ndarray | None = None
+    best_switching: np.ndarray | None = None
 
 
 def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> Norms:
@@ -70,6 +73,9 @@ def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> 
         mean=in_true_units(row.lowest, row.mean_excess),
         smallest=in_true_units(row.smallest),
         best_arm=np.where(np.isfinite(row.l_1), row.best_arm, -1).astype(np.int64),
+        best_switching=None
+        if row.least_path is None
+        else in_true_units(row.least_path, row.path_excess),
     )
 
 

@@ -118,6 +118,11 @@ def regret(
         raise ValueError(f"band is {band!r}; choose 'interval', 'std', 'quantiles' or None")
     if yscale not in ("linear", "log", None):
         raise ValueError(f"yscale is {yscale!r}; choose 'linear' or 'log'")
+    if bounds is True and kind == "tracking":
+        raise ValueError(
+            "bounds=True draws bounds on the regret against the best fixed arm, but kind is "
+            "'tracking'; give the lines, as bounds={label: [C]}"
+        )
     check_names(results, labels=labels, style=style)
     level = (0.9 if band == "quantiles" else 0.95) if level is None else level
     curves = mean_curves(results, band, kind, over, level, unit)
@@ -152,12 +157,13 @@ def regret(
 
 def _regret(kind: Kind | None, results: Mapping[str, Result | Summary]) -> str:
     """Return what is regretted, for the label of an axis."""
-    if kind == "pseudo":
-        return "pseudo-regret"
-    if kind == "policy":
-        return "policy regret"
+    names: dict[Any, str] = {
+        "pseudo": "pseudo-regret",
+        "policy": "policy regret",
+        "tracking": "tracking regret",
+    }
     is_oblivious = all(result.sees == "nothing" for result in results.values())
-    return "regret" if is_oblivious else "external regret"
+    return names.get(kind, "regret" if is_oblivious else "external regret")
 
 
 def _draw_bounds(

@@ -25,7 +25,7 @@ from sfmab_jax.results.summary import SUMMARIES_FORMAT, Summaries, rebuild_summa
 __all__ = ["KEPT_BY_OPTION", "Plots", "Result", "Results", "load"]
 
 _FORMAT = 1
-# Fields of a result that are written as they are. Files of earlier versions lack the last four.
+# Fields of a result that are written as they are. Files of earlier versions lack the last five.
 _DESCRIPTION = (
     "name",
     "seed",
@@ -38,10 +38,16 @@ _DESCRIPTION = (
     "first_look",
     "losses_identity",
     "sees",
+    "switches",
 )
-Kind = Literal["expected", "realised", "pseudo", "policy"]
-# Kept of every game if `simulate` is called with the option of this name.
-KEPT_BY_OPTION = ("arm_counts", "pseudo_regret", "policy_regret")
+Kind = Literal["expected", "realised", "pseudo", "policy", "tracking"]
+# What is kept of every game if `simulate` is called with an option, and that option.
+KEPT_BY_OPTION = {
+    "arm_counts": "arm_counts=True",
+    "pseudo_regret": "pseudo_regret=True",
+    "policy_regret": "policy_regret=True",
+    "tracking_regret": "switches=5",
+}
 
 
 @dataclass(frozen=True)
@@ -67,13 +73,14 @@ class Result:
       bandit: the strategy itself; not stored in files.
       losses_identity: a digest of the loss sequence; "" where it is not known.
       saved_identity: the identity of the strategy that was played, in results read from a file.
-      kept: what else was asked for, by the name of its option; see `arm_counts`, `pseudo_regret`
-        and `policy_regret`.
+      kept: what else was asked for, by name; see `arm_counts`, `pseudo_regret`, `policy_regret` and
+        `tracking_regret`.
       first_look: units of the first of several looks, if the run could stop at any of them
         (``simulate(until=...)``); None if its length was fixed beforehand.
       sees: what the losses saw of the play, "nothing" if they are oblivious; see `LossSequence`.
         Others answer each game, so that every game and every strategy has its own: ``regret`` is
         external, and the norms are of the losses that came.
+      switches: m of `tracking_regret`; None if it was not asked for.
 
     Statistics are taken ``over`` the family, whose sequences are the units, [1, C]; or given each
     "sequence", whose seeds are the units, [K, C]. By default over the family if there are several
@@ -100,6 +107,7 @@ class Result:
     first_sequence: int = 0
     first_look: int | None = None
     sees: Sees = "nothing"
+    switches: int | None = None
 
     def __repr__(self) -> str:
         sequences, seeds, _ = self.regret.shape
@@ -183,6 +191,22 @@ class Result:
         return self._asked_for("arm_counts")
 
     @property
+    def tracking_regret(self) -> np.ndarray:
+        """Realised regret against the best sequence of arms with few switches, [K, S, C].
+
+        sum_t l_t(i_t) - min sum_t l_t(j_t), the minimum over all sequences of arms j_1, ..., j_tau
+        that change at most m times; with m = 0 it is ``regret``. The minima are
+        ``norms.best_switching``. Kept by ``simulate(switches=m)``.
+
+        >>> import sfmab_jax as sf
+        >>> losses = [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
+        >>> result = sf.simulate(sf.strategies.fixed_arm(0), losses, num_seeds=1, switches=1)
+        >>> print(result.regret[0, 0], result.tracking_regret[0, 0])
+        [0. 0. 0. 0.] [0. 0. 1. 2.]
+        """
+        return self._asked_for("tracking_regret")
+
+    @property
     def best_arm(self) -> np.ndarray:
         """The arm with the least total loss, the lowest number of those that tie, int64 [K, C]."""
         if self.norms.best_arm is None:
@@ -195,17 +219,19 @@ class Result:
     def _asked_for(self, name: str) -> np.ndarray:
         if name not in self.kept:
             raise ValueError(
-                f"{self.name!r} has no {name.replace('_', ' ')}; play with simulate({name}=True)"
+                f"{self.name!r} has no {name.replace('_', ' ')}; play with "
+                f"simulate({KEPT_BY_OPTION[name]})"
             )
         return self.kept[name]
 
     def samples(self, kind: Kind = "expected") -> np.ndarray:
-        """``expected_regret``, ``regret``, ``pseudo_regret`` or ``policy_regret``, by name."""
+        """Return one of the regrets, by kind."""
         names = {
             "expected": "expected_regret",
             "realised": "regret",
             "pseudo": "pseudo_regret",
             "policy": "policy_regret",
+            "tracking": "tracking_regret",
         }
         if kind not in names:
             raise ValueError(f"kind is {kind!r}; choose {', '.join(map(repr, names))}")
@@ -214,8 +240,8 @@ class Result:
     def mean(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
         """Mean over the games, [1 or K, C].
 
-        Both "expected" and "realised" estimate the expected regret, "pseudo" the pseudo-regret,
-        "policy" the policy regret.
+        Both "expected" and "realised" estimate the expected regret; "pseudo", "policy" and
+        "tracking" are of the regrets of these names.
         """
         return statistics.games_of(self.samples(kind), over).mean(axis=0)
 
@@ -450,7 +476,8 @@ class Results(Mapping[str, Result]):
     def to_xarray(self):
         """Return a labelled dataset with dimensions strategy, sequence, seed and round.
 
-        The coordinate ``run_seed`` is the seed of the whole run.
+        The coordinate ``run_seed`` is the seed of the whole run; of tracking regret the attributes
+        tell the switches.
         """
         try:
             import xarray
@@ -463,6 +490,7 @@ class Results(Mapping[str, Result]):
             name for name in KEPT_BY_OPTION if all(name in result.kept for result in self.values())
         ]
         arms = {"arm": np.arange(first.norms.num_arms)} if "arm_counts" in kept else {}
+        compared = {"switches": first.switches} if "tracking_regret" in kept else {}
         return xarray.Dataset(
             {
                 kind: (
@@ -479,7 +507,7 @@ class Results(Mapping[str, Result]):
                 "round": first.rounds,
                 "run_seed": first.seed,
             },
-            attrs={"losses": first.losses, "seed": first.seed, "dtype": first.dtype},
+            attrs={"losses": first.losses, "seed": first.seed, "dtype": first.dtype, **compared},
         )
 
     @property

@@ -9,6 +9,7 @@ from sfmab_jax import estimation, full_information, potentials, sampling
 from sfmab_jax.base import Bandit
 from sfmab_jax.checks import (
     check_horizon,
+    check_number,
     check_positive,
     check_probability,
     is_known,
@@ -26,6 +27,7 @@ __all__ = [
     "exp3_ix_horizon",
     "exp3_p_horizon",
     "exp3_plus_plus",
+    "exp3_s_horizon",
     "exp3_side_information",
     "poly_inf_horizon",
     "tsallis_inf",
@@ -223,6 +225,42 @@ def exp3_plus_plus(
         sampling.gap_exploration(alpha, beta, scale),
         estimation.importance_weighted(),
         full_information.ftrl_by_arms(potentials.negative_entropy(), rate),
+    )
+
+
+def exp3_s_horizon(
+    num_rounds: Array | float = 10_000,
+    switches: Array | float = 5,
+    scale: Array | float = 1.0,
+) -> Bandit:
+    """Auer, Cesa-Bianchi, Freund and Schapire (2002): Exp3.S, to track the best arm, for known T.
+
+    Its default of m = 5 switches is a choice of this package; give your own. The rule, with its
+    learning rate and share, is that of the paper's section 8.
+
+    On gains x = 1 - l/G as `exp3_gamma_horizon`, with a share a = 1/T that brings back arms which
+    were bad for long: p' = (1 - g) w / sum(w) + g/n and w_{t+1}(i) = w_t(i) exp(g x~_i / n) +
+    (e a / n) sum_j w_t(j), g = min(1, sqrt(n (S ln(n T) + e) / ((e - 1) T))), S = m + 1. Against
+    every sequence of arms with at most m switches the expected regret is at most
+    2 sqrt(e - 1) G sqrt(n T (S ln(n T) + e)) (Corollary 8.3).
+
+    Args:
+      num_rounds: T.
+      switches: m, not negative.
+      scale: G.
+    """
+    check_horizon(num_rounds)
+    check_number("switches", switches)
+    if is_known(switches) and switches < 0:
+        raise ValueError(f"switches is {switches!r}; it cannot be negative")
+    check_positive(scale=scale)
+    return compose(
+        sampling.scheduled(Partial(schedules.exp3_s_exploration, num_rounds, switches)),
+        estimation.gain_weighted(scale),
+        full_information.fixed_share(
+            Partial(schedules.exp3_s_rate, num_rounds, switches, scale),
+            Partial(schedules.exp3_s_share, num_rounds),
+        ),
     )
 
 

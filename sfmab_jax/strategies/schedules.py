@@ -31,6 +31,9 @@ __all__ = [
     "exp3_p_rate",
     "exp3_plus_plus_rate",
     "exp3_rate",
+    "exp3_s_exploration",
+    "exp3_s_rate",
+    "exp3_s_share",
     "green_level",
     "green_rate",
     "heavy_tail_limit",
@@ -149,6 +152,22 @@ def exp3_p_exploration(num_rounds: Number, t: Array, n: int) -> Array:
 def exp3_p_bonus(num_rounds: Number, failure: Number, n: int) -> Array:
     """sqrt(ln(n / delta) / (n T))."""
     return jnp.sqrt(jnp.log(n / failure) / (n * num_rounds))
+
+
+def exp3_s_exploration(num_rounds: Number, switches: Number, t: Array, n: int) -> Array:
+    """min(1, sqrt(n (S ln(n T) + e) / ((e - 1) T))), S = m + 1 segments."""
+    spread = (switches + 1) * (math.log(n) + jnp.log(num_rounds)) + math.e
+    return jnp.minimum(1, jnp.sqrt(n * spread / ((math.e - 1) * num_rounds)))
+
+
+def exp3_s_rate(num_rounds: Number, switches: Number, scale: Number, t: Array, n: int) -> Array:
+    """gamma / (n G), gamma as in `exp3_s_exploration`."""
+    return exp3_s_exploration(num_rounds, switches, t, n) / (n * scale)
+
+
+def exp3_s_share(num_rounds: Number, t: Array, n: int) -> Number:
+    """1 / T."""
+    return 1 / num_rounds
 
 
 def implicit_rate(scale: Number, t: Array, n: int) -> Array:

@@ -124,6 +124,7 @@ _MARKS = {
     "beta": 1.03515625,
     "decay": 0.8125,
     "power": 0.875,
+    "switches": 6.03125,
     "q": 8.0,  # the identity has the power 1 - 1/q
 }
 _NAMES = {mark: name for name, mark in _MARKS.items() if name != "q"}
@@ -228,7 +229,7 @@ def _in_unit(norms: Norms, unit: float) -> Norms:
     """Return the norms of the same losses counted in another unit."""
     linear = ("l_1", "l_inf", "s_inf", "best", "mean", "smallest")
     changed = {name: getattr(norms, name) / unit for name in linear}
-    return norms._replace(l_2=norms.l_2 / unit / unit, **changed)
+    return norms._replace(l_2=norms.l_2 / unit / unit, best_switching=None, **changed)
 
 
 def _bounds_of_textbook(
@@ -239,7 +240,9 @@ def _bounds_of_textbook(
             return {}, f"has {key} {parameters[key]:.4g}, and its bound is for {key} {value:g}"
     scale = parameters.get("scale", _width(norms))
     rounds = parameters.get("num_rounds", norms.rounds)
-    line = np.broadcast_to(TEXTBOOK[known.name](norms.num_arms, rounds, scale), norms.l_inf.shape)
+    others = {key: parameters[key] for key in ("switches",) if key in parameters}
+    line = TEXTBOOK[known.name](norms.num_arms, rounds, scale, **others)
+    line = np.broadcast_to(line, norms.l_inf.shape)
     failures = list(_failures(known, parameters, norms))
     for fails, _ in failures:
         line = np.where(fails, np.nan, line)

@@ -2,8 +2,9 @@
 
 Each is a function of (num_arms, rounds, scale): n, the number of rounds T (an array works), and
 the width of the interval that holds all losses. Strategies that are told the range must be told
-this one. A bound whose strategy is told T holds at that T; the others at every T. Bounds are on the
-expected regret against the best fixed arm, and for one arm they are 0.
+this one; that of Exp3.S is also a function of the switches that the strategy is told. A bound whose
+strategy is told T holds at that T; the others at every T. Bounds are on the expected regret against
+the best fixed arm, and for one arm they are 0.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,7 @@ __all__ = [
     "exp3_ix",
     "exp3_ix_horizon",
     "exp3_plus_plus",
+    "exp3_s_horizon",
     "hedge",
     "hedge_horizon",
     "poly_inf_horizon",
@@ -113,6 +115,21 @@ def exp3_plus_plus(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     return scale * 4 * np.sqrt(num_arms * rounds * np.log(num_arms))
 
 
+def exp3_s_horizon(
+    num_arms: int, rounds: Rounds, scale: float = 1.0, switches: float = 5.0
+) -> Rounds:
+    """scale 2 sqrt((e-1) n T (S ln(n T) + e)), S = switches + 1, T known.
+
+    Auer, Cesa-Bianchi, Freund and Schapire (2002), Corollary 8.3: against every sequence of arms
+    with at most ``switches`` switches, so also against the best fixed arm. Derived again: with a
+    share of alpha, each segment costs ln(n / alpha) n / gamma, the shares e alpha n T / gamma, and
+    exploration with the variance (e - 1) gamma T.
+    """
+    n, segments = num_arms, switches + 1
+    spread = segments * np.log(n * rounds) + np.e
+    return _zero_for_one_arm(n, scale * 2 * np.sqrt((np.e - 1) * n * rounds * spread))
+
+
 def poly_inf_horizon(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     """scale 2 sqrt(2 n T): INF with q = 2 and eta = sqrt(2/T), T known.
 
@@ -167,6 +184,7 @@ TEXTBOOK: dict[str, Callable[..., Rounds]] = {
     "exp3_horizon": exp3_horizon,
     "exp3_gamma_horizon": exp3_gamma_horizon,
     "exp3_plus_plus": exp3_plus_plus,
+    "exp3_s_horizon": exp3_s_horizon,
     "hedge": hedge,
     "hedge_horizon": hedge_horizon,
     "poly_inf_horizon": poly_inf_horizon,

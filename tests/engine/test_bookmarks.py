@@ -36,6 +36,7 @@ GAMES = {
     "chunk_rounds": 24,  # no multiple of the window in which losses are made
     "certificate": True,
     "arm_counts": True,
+    "switches": 2,
     "record": lambda state: state.full_information.learning_rate,
 }
 

@@ -155,7 +155,7 @@ def test_sequence_with_memory_and_equal_table_agree(wrap):
 def results_on(devices):
     """Arrays of five runs; each divides its games and sequences in another way.
 
-    Two of them tally the arms, and what was to be expected of them.
+    Two of them tally the arms, and what was to be expected of them; two compare with switches.
     """
     adaptive, quick = sf.strategies.scale_free(), sf.strategies.uniform()
     table = np.random.default_rng(0).normal(size=(3, 40, 3))
@@ -164,9 +164,9 @@ def results_on(devices):
     gaussian = sf.losses.permuted(sf.losses.gaussian(num_arms=3))
     tallied = partial(run, quick, gaussian, arm_counts=True, pseudo_regret=True)
     results = {
-        "table": run(adaptive, table, num_seeds=700),
+        "table": run(adaptive, table, num_seeds=700, switches=2),
         "gaussian": tallied(num_seeds=30, num_sequences=50),
-        "own": tallied(num_seeds=2, num_sequences=400),
+        "own": tallied(num_seeds=2, num_sequences=400, switches=2),
         "many_arms": run(quick, many_arms, num_seeds=20),
         "fused": run(quick, table, num_seeds=700, num_rounds=20, checkpoints=1, engine="fused"),
     }
@@ -215,7 +215,7 @@ def test_devices_change_nothing(number, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     wanted = results_on(jax.devices()[:1])
-    assert len(wanted) == 24
+    assert len(wanted) == 26
     with np.load(path) as several:
         for name, array in wanted.items():
             assert np.isfinite(array).all()

@@ -52,6 +52,20 @@ def test_a_grid_is_compiled_once_and_has_the_bits_of_simulate(caplog):
     np.testing.assert_array_equal(chosen, alone.regret)
 
 
+def test_a_strategy_is_told_the_switches_that_it_is_compared_with():
+    grid = sf.sweep(sf.strategies.exp3_s_horizon, LOSSES, scale=[1, 2], switches=2, **HOW)
+    told = {
+        f"scale={scale}": sf.strategies.exp3_s_horizon(40, switches=2, scale=scale)
+        for scale in (1, 2)
+    }
+    alone = sf.simulate(told, LOSSES, switches=2, **HOW)
+    for name, result in alone.items():
+        assert_same(grid.results[name], result)
+    np.testing.assert_array_equal(
+        grid.mean("tracking")[:, 0], [result.mean("tracking")[0, 0] for result in alone.values()]
+    )
+
+
 def grid_of(regret, **axes):
     """A sweep with the final regret [P, S] given, P points."""
     points = {str(place): made(np.array(row)[None, :, None]) for place, row in enumerate(regret)}

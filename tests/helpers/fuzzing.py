@@ -86,6 +86,7 @@ WRONG: dict[str, tuple] = {
     "certificate": ("yes", 3, None),
     "arm_counts": ("yes", 3, None),
     "pseudo_regret": ("yes", 3, None),
+    "switches": (-1, 65, 2.5, "x", True, 2**70),
 }
 WRONG_LOSSES = (
     None, 3, "uniform", [], [[]], [[1.0, 2.0], [3.0]], [[np.nan]], [[np.inf, 0.0]], [[1j, 2.0]],

@@ -120,6 +120,22 @@ def exp3_plus_plus(arms, losses, alpha=3.0, beta=256.0):
     return exponential_weights(arms, losses, eta, weigh, mix)
 
 
+def exp3_s_horizon(arms, losses, horizon=10_000, switches=5, scale=1.0):
+    """With weights, as in 2002, but normalised."""
+    n, alpha = losses.shape[1], 1 / horizon
+    spread = (switches + 1) * np.log(n * horizon) + np.e
+    gamma = min(1, np.sqrt(n * spread / ((np.e - 1) * horizon)))
+    weights, laws = np.full(n, 1 / n), []
+    for t in range(len(losses) + 1):
+        laws.append((1 - gamma) * weights / weights.sum() + gamma / n)
+        if t < len(losses):
+            arm = arms[t]
+            gain = one(n, arm) * (1 - losses[t, arm] / scale) / laws[-1][arm]
+            weights = weights * np.exp(gamma * gain / n) + np.e * alpha / n * weights.sum()
+            weights = weights / weights.sum()
+    return np.array(laws)
+
+
 def exp3_side_information(arms, losses, centre=0.5, spread=1.0):
     n = losses.shape[1]
 

@@ -17,7 +17,9 @@ ARCHETYPES = (
     "ahb",  # each arm first, centred estimates
     "exp3_gamma_horizon",  # estimates of gains, FTRL, entropy
     "exp3_ix",  # implicit exploration
+    "exp3_in_batches_horizon",  # one arm for a batch of rounds
     "exp3_plus_plus",  # exploration by gaps
+    "exp3_s_horizon",  # fixed share
     "tsallis_inf_rv",  # reduced variance, Tsallis entropy
     "green_horizon",  # truncation
     "broad_optimistic",  # barrier descent, predictions from the last losses

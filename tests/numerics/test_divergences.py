@@ -23,7 +23,7 @@ from potential_cases import (
     rounding,
 )
 
-from sfmab_jax.numerics.remainders import log_remainder
+from sfmab_jax.numerics.remainders import log_one_plus_part, log_remainder
 from sfmab_jax.potentials import log_barrier
 
 
@@ -226,3 +226,14 @@ def test_the_border_of_the_region_where_the_bound_holds():
     x, y = border(1e9)
     assert x < 1e-8
     assert math.isclose(y, 2, abs_tol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_logarithm_of_one_and_a_part(dtype):
+    parts = np.concatenate([[0, 1], np.geomspace(1e-30, 1, 500), np.linspace(0, 1, 500)])
+    parts = parts.astype(dtype)
+    got = np.asarray(jax.jit(log_one_plus_part)(parts))
+    assert got.dtype == dtype
+    wanted = [mp.log1p(mpf(float(part))) for part in parts]
+    errors = [oracles.relative_error(*pair) for pair in zip(got, wanted)]
+    assert max(errors) < 3 * np.finfo(dtype).eps

@@ -132,7 +132,7 @@ def test_games_that_make_and_measure_their_own_losses(platform):
     for family in ("gaussian", "switching"):
         losses = sf.losses.LOSSES[family](num_arms=10)
         keys, states = jax.eval_shape(partial(start_sequences, losses, 0), np.arange(WIDTH))
-        sizes = {"num_arms": 10, "num_sequences": WIDTH, "num_checkpoints": 5}
+        sizes = {"num_arms": 10, "num_sequences": WIDTH, "num_checkpoints": 5, "switches": 3}
         measure = jax.eval_shape(partial(begin_measure, **sizes, dtype="float32"))
         arguments = list(arguments_of_a_chunk(sf.strategies.exp3_ix(), 10))
         of_lanes = jax.tree.map(
@@ -157,9 +157,8 @@ def test_losses_and_their_norms(platform):
         number = jax.ShapeDtypeStruct((), jnp.int32)
         given = (process, states, keys, number, number, number)
         assert_device_only(export.export(jax.jit(make), platforms=[platform])(*given).mlir_module())
-    measure = jax.eval_shape(
-        partial(begin_measure, num_arms=10, num_sequences=16, num_checkpoints=5, dtype="float32")
-    )
+    sizes = {"num_arms": 10, "num_sequences": 16, "num_checkpoints": 5, "switches": 3}
+    measure = jax.eval_shape(partial(begin_measure, **sizes, dtype="float32"))
     table = jax.ShapeDtypeStruct((ROUNDS, 10, 16), jnp.float32)
     given = (table, measure, jax.ShapeDtypeStruct((5,), jnp.int32), number)
     text = export.export(jax.jit(measure_chunk), platforms=[platform])(*given).mlir_module()

@@ -55,6 +55,7 @@ def test_several_strategies():
         ([two_strategies(), sf.Results({"first": part()})], "other strategies: first and"),
         ([part(losses_identity="a"), part(losses_identity="b")], "of the same name, 'some', with"),
         ([part(), part(seed=6)], "seed is 5 in one result and 6 in another"),
+        ([part(switches=1), part(switches=2)], "sequences of 1 and of 2 switches; give results"),
         ([part(rounds=np.array([1, 2])), part(rounds=np.array([1, 3]))], "other checkpoints"),
         ([part(slice(0, 1)), part(slice(2, 4))], "give results whose first_sequence is 1"),
         ([part(slice(0, 1)), part(slice(0, 1))], "of the same games"),

@@ -83,23 +83,24 @@ def test_the_band_is_the_statistic_and_is_named(options, words, edges, shape):
     np.testing.assert_allclose(edges_of(axes.collections[0]), wanted, rtol=1e-9)
 
 
-def test_labels_tell_the_pseudo_regret():
+@pytest.mark.parametrize(
+    ("kind", "word"), [("pseudo", "pseudo-regret"), ("tracking", "tracking regret")]
+)
+def test_labels_tell_which_regret_it_is(kind, word):
     both = {
-        name: replace(result, kept={"pseudo_regret": result.regret})
+        name: replace(result, kept={f"{kind}_regret": result.regret})
         for name, result in played(2).items()
     }
     results = sf.Results(both)
-    pseudo = {"kind": "pseudo"}
-    assert results.plot(**pseudo).get_ylabel().startswith("mean pseudo-regret\n")
+    asked = {"kind": kind}
+    assert results.plot(**asked).get_ylabel().startswith(f"mean {word}\n")
     assert results.plot(kind="realised").get_ylabel().startswith("mean realised regret\n")
     assert (
-        results.plot.difference(*both, **pseudo)
-        .get_ylabel()
-        .startswith("difference of pseudo-regret\n")
+        results.plot.difference(*both, **asked).get_ylabel().startswith(f"difference of {word}\n")
     )
-    axes = results.plot.tails(**pseudo)
-    assert axes.get_ylabel().startswith("P(pseudo-regret > x)\n")
-    assert axes.get_xlabel().startswith("pseudo-regret x after ")
+    axes = results.plot.tails(**asked)
+    assert axes.get_ylabel().startswith(f"P({word} > x)\n")
+    assert axes.get_xlabel().startswith(f"{word} x after ")
 
 
 def test_no_band():
@@ -189,6 +190,7 @@ def test_a_logarithmic_axis_does_not_follow_a_band_to_zero():
         (lambda r: r.plot(level=95), "level is 95; it lies strictly between 0 and 1"),
         (lambda r: r.plot(band="quantiles", level=95), "level is 95; it lies strictly"),
         (lambda r: r.plot(kind="real"), "kind is 'real'"),
+        (lambda r: r.plot(kind="tracking", bounds=True), "bounds=True draws .* best fixed arm"),
         (lambda r: r.plot(over="seeds"), "over is 'seeds'"),
         (lambda r: r.plot(labels={"x": "y"}), "labels names 'x', .*there are 'strategy 0', "),
         (lambda r: r.plot.tails(style={"x": {}}), "style names 'x', which was not played"),

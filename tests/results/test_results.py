@@ -299,9 +299,11 @@ def kept_of_two(seed=0):
         kept = {
             "arm_counts": generator.integers(9, size=(*shape, 3)).astype(np.int32),
             "pseudo_regret": generator.normal(size=shape),
+            "tracking_regret": generator.normal(size=shape),
         }
-        norms = result.norms._replace(best_arm=best_arm)
-        results[name] = replace(result, kept=kept, norms=norms)
+        best_switching = generator.normal(size=(2, 3))
+        norms = result.norms._replace(best_arm=best_arm, best_switching=best_switching)
+        results[name] = replace(result, kept=kept, norms=norms, switches=4)
     return sf.Results(results)
 
 
@@ -309,12 +311,14 @@ def test_what_was_kept_is_in_tables():
     results = kept_of_two()
     data = results.to_xarray()
     assert data.arm_counts.dims == ("strategy", "sequence", "seed", "round", "arm")
+    assert data.attrs["switches"] == 4
     frame = results.to_pandas()
     assert len(frame) == 2 * 2 * 5 * 3
     for _, row in frame.sample(9, random_state=0).iterrows():
         result = results[row["strategy"]]
         place = row["sequence"], row["seed"] - 100, [1, 10, 100].index(row["round"])
         assert row["pseudo_regret"] == result.pseudo_regret[place]
+        assert row["tracking_regret"] == result.tracking_regret[place]
         assert [row[f"arm_{arm}"] for arm in range(3)] == result.arm_counts[place].tolist()
     some = sf.Results({**results, "third": two_strategies()["second"]})
     assert set(some.to_xarray()) == {"regret", "expected_regret"}
@@ -327,6 +331,7 @@ def test_what_was_kept_is_in_files_and_joined(tmp_path):
     joined = sf.concat([results, sf.Results(more)])
     for name, result in results.items():
         np.testing.assert_array_equal(loaded[name].best_arm, result.best_arm)
+        assert loaded[name].switches == joined[name].switches == 4
         for key, array in result.kept.items():
             np.testing.assert_array_equal(loaded[name].kept[key], array)
             assert loaded[name].kept[key].dtype == array.dtype
@@ -335,20 +340,23 @@ def test_what_was_kept_is_in_files_and_joined(tmp_path):
     later = replace(first, first_sequence=2, kept={"arm_counts": first.arm_counts})
     both = sf.concat([first, later])
     assert set(both.kept) == {"arm_counts"}
+    assert both.switches is None
     np.testing.assert_array_equal(both.best_arm, np.concatenate([first.best_arm] * 2))
     unknown = replace(later, norms=later.norms._replace(best_arm=None))
     assert sf.concat([first, unknown]).norms.best_arm is None
 
 
-def test_pseudo_regret_is_a_kind():
+@pytest.mark.parametrize("kind", ["pseudo", "tracking"])
+def test_what_was_kept_is_a_kind(kind):
     results = kept_of_two()
     first = results["first"]
+    kept = first.kept[f"{kind}_regret"]
     for statistic in ("mean", "std", "is_doubtful"):
-        ours = getattr(first, statistic)(kind="pseudo")
-        wanted = getattr(replace(first, regret=first.pseudo_regret), statistic)(kind="realised")
+        ours = getattr(first, statistic)(kind=kind)
+        wanted = getattr(replace(first, regret=kept), statistic)(kind="realised")
         np.testing.assert_array_equal(ours, wanted)
-    assert results.difference("first", "second", kind="pseudo").estimate.shape == (1, 3)
-    assert first.quantiles([0.5], kind="pseudo").shape == (1, 1, 3)
+    assert results.difference("first", "second", kind=kind).estimate.shape == (1, 3)
+    assert first.quantiles([0.5], kind=kind).shape == (1, 1, 3)
 
 
 def test_what_was_not_kept_is_asked_for_in_vain(pair):
@@ -356,6 +364,8 @@ def test_what_was_not_kept_is_asked_for_in_vain(pair):
     for ask in (lambda: first.pseudo_regret, lambda: first.mean("pseudo")):
         with pytest.raises(ValueError, match=r"play with simulate\(pseudo_regret=True\)"):
             ask()
+    with pytest.raises(ValueError, match=r"no tracking regret; play with simulate\(switches=5\)"):
+        first.samples("tracking")
     with pytest.raises(ValueError, match=r"'first' has no arm counts.*\(arm_counts=True\)"):
         first.arm_counts  # noqa: B018
     with pytest.raises(ValueError, match="do not say which arm was best"):

@@ -71,6 +71,7 @@ PARTS = [
     sf.full_information.barrier_descent,
     sf.full_information.constant,
     sf.full_information.doubling_ftrl,
+    sf.full_information.fixed_share,
     sf.full_information.ftrl,
     sf.potentials.tsallis,
 ]
@@ -85,6 +86,7 @@ OTHERS = {
     "potential": sf.potentials.log_barrier(),
     "threshold": lambda t, n: 1 / (t + n),
     "learning_rate": 0.1,
+    "share": 0.01,
     "exploration": 0.1,
     "centre": 0.0,
     "num_rounds": 100,

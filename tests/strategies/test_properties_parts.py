@@ -224,6 +224,7 @@ STRATEGIES = {
     full_information.barrier_descent: full_information.barrier_descent(0.02),
     full_information.constant: full_information.constant(1),
     full_information.doubling_ftrl: full_information.doubling_ftrl(potentials.tsallis(), ROUNDS),
+    full_information.fixed_share: full_information.fixed_share(0.5, 0.01),
     full_information.follow_the_leader: full_information.follow_the_leader(),
     full_information.lowest_index: full_information.lowest_index(bonus),
 }
@@ -249,6 +250,13 @@ def wanted_points(name, arms, table):
         return np.tile(np.eye(NUM_ARMS)[1], (ROUNDS, 1))
     if name == "follow_the_leader":
         return np.eye(NUM_ARMS)[totals.argmin(axis=1)]
+    if name == "fixed_share":
+        weights, points = np.full(NUM_ARMS, 1 / NUM_ARMS), []
+        for losses in table:
+            weights = weights * np.exp(-0.5 * losses) + np.e * 0.01 / NUM_ARMS
+            weights = weights / weights.sum()
+            points.append(weights)
+        return np.array(points)
     if name == "ftrl":
         weights = np.exp(-(totals - totals.min(axis=1, keepdims=True)) / (t + 1))
         return weights / weights.sum(axis=1, keepdims=True)

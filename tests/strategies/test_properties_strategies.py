@@ -141,7 +141,9 @@ def test_simulate(table, seed, first_seed, unit):
         np.testing.assert_array_equal(scaled.regret, result.regret * unit)
 
 
-@property_of(sf.simulate, examples=15, wrong=st.sampled_from(range(15)), pick=st.integers(0, 20))
+@property_of(
+    sf.simulate, examples=15, wrong=st.sampled_from(range(len(WRONG))), pick=st.integers(0, 20)
+)
 def test_simulate_refuses_before_it_plays(wrong, pick):
     name = list(WRONG)[wrong]
     value = WRONG[name][pick % len(WRONG[name])]

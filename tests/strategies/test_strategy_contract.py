@@ -116,6 +116,7 @@ def test_feedback_is_what_the_strategy_is_for(name):
 PARAMETERS = {
     "scale": (2.0, 3.0),
     "num_rounds": (100, 200),
+    "switches": (2.0, 3.0),
     "rate": (0.01, 0.02),
     "learning_rate": (0.1, 0.2),
     "beta": (2.0, 3.0),

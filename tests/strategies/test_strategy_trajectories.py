@@ -43,6 +43,7 @@ LOOPS = {
     "exp3_ix": (known_range.exp3_ix, "unit"),
     "exp3_ix_horizon": (partial(known_range.exp3_ix, horizon=10_000), "unit"),
     "exp3_plus_plus": (known_range.exp3_plus_plus, "unit"),
+    "exp3_s_horizon": (known_range.exp3_s_horizon, "unit"),
     "exp3_side_information": (known_range.exp3_side_information, "unit"),
     "poly_inf_horizon": (known_range.poly_inf_horizon, "unit"),
     "tsallis_inf": (known_range.tsallis_inf, "unit"),
@@ -153,6 +154,11 @@ VARIANTS = {
     "exp3_plus_plus_gaps": (
         sf.strategies.exp3_plus_plus(alpha=0.1, beta=0.5),
         partial(known_range.exp3_plus_plus, alpha=0.1, beta=0.5),
+        "unit",
+    ),
+    "exp3_s_shares_much": (
+        sf.strategies.exp3_s_horizon(400, switches=2, scale=2.0),
+        partial(known_range.exp3_s_horizon, horizon=400, switches=2, scale=2.0),
         "unit",
     ),
     "broad_rates_grow": (

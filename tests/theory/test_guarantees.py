@@ -55,6 +55,12 @@ def test_every_textbook_strategy_is_known_by_its_parts(name):
     np.testing.assert_array_equal(line_of(played(bandit)), wanted)
 
 
+def test_the_bound_of_exp3_s_is_for_its_own_number_of_switches():
+    bandit = make("exp3_s_horizon", switches=2)
+    wanted = TEXTBOOK["exp3_s_horizon"](ARMS, ROUNDS, 1.0, switches=2)
+    np.testing.assert_array_equal(line_of(played(bandit)), np.full(ROUNDS, wanted))
+
+
 def test_algorithm_1_under_any_name_and_alpha_written_out():
     for option in ("adaptive", "decaying"):
         result = played(sf.strategies.scale_free(option, alpha=ARMS, beta=jnp.float32(1)), -TABLE)

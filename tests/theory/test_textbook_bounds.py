@@ -28,6 +28,7 @@ def test_textbook_bounds_by_hand():
             + 2 * mean_of_log * (60 * mp.sqrt(2 / log) + 1),
             "exp3_ix": 480 * mp.sqrt(log) + 2 * mean_of_log * (120 / mp.sqrt(log) + 1),
             "exp3_plus_plus": 480 * mp.sqrt(log),
+            "exp3_s_horizon": 240 * mp.sqrt((mp.e - 1) * (6 * mp.log(3600) + mp.e)),
             "poly_inf_horizon": 240 * mp.sqrt(2),
             "tsallis_inf": mp.mpf(482),
             "ahb": 8
