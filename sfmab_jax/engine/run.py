@@ -201,9 +201,10 @@ def play_batch(
         numbers, columns = np.unique(games.sequences, return_index=True)
         wanted = columns[np.searchsorted(numbers, games.sequence[chosen])]
         return results, Row(*np.asarray(measure.rows).transpose(1, 2, 0)[:, wanted])
-    if results.loss_rows is not None:
-        return results, jax.tree.map(lambda column: column[chosen], results.loss_rows)
-    return results, None
+    rows = results.loss_rows
+    if rows is not None and len(chosen) < games.num_games:  # otherwise they would only be copied
+        rows = jax.tree.map(lambda column: column[chosen], rows)
+    return results, rows
 
 
 class _Call(NamedTuple):
