@@ -26,6 +26,7 @@ against the best fixed arm of the losses as they came, which may be negative.
 
 import csv
 import io
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +37,17 @@ from rich.table import Table
 
 from sfmab_jax.cli.options import save_picture, say
 
-__all__ = ["BUDGETS", "GAP", "STRATEGIES", "Row", "Station", "make_stations", "sweep_both_worlds"]
+__all__ = [
+    "BUDGETS",
+    "GAP",
+    "STRATEGIES",
+    "Row",
+    "Station",
+    "format_cell",
+    "make_rows",
+    "make_stations",
+    "sweep_both_worlds",
+]
 
 # At most eight, so that a picture can be read.
 STRATEGIES = "ucb1,epsilon_greedy,exp3,exp3_plus_plus,tsallis_inf,tsallis_inf_rv,scale_free"
@@ -148,12 +159,12 @@ def sweep_both_worlds(bandits: Mapping[str, Any], output: Path, settings: dict[s
     console = Console()
     for regret in _SIDES:
         console.print(_make_table(regret, [r for r in rows if r.regret_is == regret], settings))
-    write_csv(output.with_suffix(".csv"), rows)
+    _write_csv(output.with_suffix(".csv"), rows)
     sides = [_make_side(regret, [r for r in rows if r.regret_is == regret]) for regret in _SIDES]
     note = (
         f"{settings['arms']} arms, {settings['rounds']:,} rounds; means with 95% intervals, "
-        f"{_over_what(rows)}; pseudo-regret in the means before corruption; stars at 0, intervals "
-        "above the least are paired"
+        f"{_over_what(rows)}; pseudo-regret in the means before corruption; below, paired "
+        "differences to the least of the station"
     )
     save_picture(both_worlds(sides, note), output)
     console.print(f"Wrote {output} and {output.with_suffix('.csv')}")
@@ -261,7 +272,7 @@ def _make_table(regret: str, rows: list[Row], settings: dict[str, Any]) -> Table
         caption="\n".join(captions),
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        padding=(0, 1, 0, 0),
+        padding=0,
     )
     table.add_column("strategy", no_wrap=True)
     stations = list(dict.fromkeys(row.station for row in rows))
@@ -269,15 +280,19 @@ def _make_table(regret: str, rows: list[Row], settings: dict[str, Any]) -> Table
         table.add_column(station, justify="right")
     for name in dict.fromkeys(row.strategy for row in rows):
         cells = {row.station: row for row in rows if row.strategy == name}
-        table.add_row(name, *(_format_cell(cells[station]) for station in stations))
+        table.add_row(name, *(format_cell(cells[station]) for station in stations))
     return table
 
 
-def _format_cell(row: Row) -> str:
-    text = f"{row.regret:.4g}"
-    if row.low <= row.high:  # not where a single game has no interval
-        half = float(f"{(row.high - row.low) / 2:.2g}")
-        text += f"±{half:.4g}"
+def format_cell(row: Row) -> str:
+    """Return the mean with its interval and marks, for a cell of the table."""
+    half = (row.high - row.low) / 2
+    if not half > 0 or row.regret >= 1e6:
+        text = f"{row.regret:.4g}"  # a single game has no interval
+        text += f"±{half:.2g}" if half >= 0 else ""
+    else:  # the mean to the second digit of its interval
+        digits = max(0, 1 - math.floor(math.log10(half)))
+        text = f"{row.regret:.{digits}f}±{half:.{digits}f}"
     mark = "*" if row.is_least else "" if row.is_told or row.low != row.low else "≈"
     return f"{text}{mark}{'†' * row.doubtful}"
 
@@ -294,7 +309,7 @@ def _over_what(rows: list[Row]) -> str:
     return "; ".join(words)
 
 
-def write_csv(path: Path, rows: list[Row]) -> None:
+def _write_csv(path: Path, rows: list[Row]) -> None:
     from sfmab_jax.results.files import write_atomically
 
     text = io.StringIO()

@@ -15,10 +15,11 @@ from sfmab_jax.results.plot_style import (
 
 __all__ = ["Regrets", "Side", "both_worlds"]
 
-# The part of a station's place that its strategies share, and where a symmetric logarithmic axis
-# turns linear: in units of regret.
+# The part of a station's place that its strategies share, and the regret below which a symmetric
+# logarithmic axis is linear.
 _SHARED = 0.72
 _LINEAR = 10.0
+_MARK = 6.5  # size of a mark, in points
 
 
 class Regrets(NamedTuple):
@@ -100,7 +101,7 @@ def _draw_regrets(axes: Any, side: Side) -> None:
         x, colour = _places(side, number), line_style(number)["color"]
         _draw_strategy(axes, side, number, name, regrets.mean, regrets.low, regrets.high)
         if regrets.doubtful.any():
-            mark_doubtful(axes, x[regrets.doubtful], regrets.mean[regrets.doubtful], colour)
+            mark_doubtful(axes, x[regrets.doubtful] + 0.02, regrets.mean[regrets.doubtful], colour)
     axes.set_ylabel(side.regret)
     _finish(axes, side)
     axes.tick_params(labelbottom=False)
@@ -114,9 +115,9 @@ def _draw_above_best(axes: Any, side: Side) -> None:
         _draw_strategy(axes, side, number, name, *regrets[-3:])
         best_x += list(_places(side, number)[regrets.above == 0])
         largest = max(largest, np.nanmax(regrets.above, initial=0))
-    stars: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.8, "zorder": 4}
+    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 1.4, "zorder": 4}
     label = "least of its station"
-    axes.plot(best_x, np.zeros(len(best_x)), "*", color="black", ms=13, label=label, **stars)
+    axes.plot(best_x, np.zeros(len(best_x)), "o", color="black", ms=14, label=label, **ring)
     axes.set_ylim(-0.4 * _LINEAR, 1.7 * largest)
     axes.set_ylabel(f"{side.regret} above the least")
     _finish(axes, side)
@@ -125,7 +126,8 @@ def _draw_above_best(axes: Any, side: Side) -> None:
 def _draw_strategy(axes: Any, side: Side, number: int, name: str, mean, low, high) -> None:
     """Draw a mark with its interval at each station, and a line along those that are joined."""
     looks, x = line_style(number), _places(side, number)
-    marks = {key: looks[key] for key in looks if key.startswith("marker") and key != "markevery"}
+    marks = {key: looks[key] for key in ("marker", "markerfacecolor") if key in looks}
+    marks["markersize"] = _MARK
     bars = np.nan_to_num([mean - low, high - mean])
     axes.errorbar(
         x, mean, bars, fmt="none", ecolor=looks["color"], elinewidth=1.4, capsize=0, zorder=2
@@ -133,10 +135,8 @@ def _draw_strategy(axes: Any, side: Side, number: int, name: str, mean, low, hig
     joined = slice(0, side.joined)
     line = {"color": looks["color"], "linestyle": looks["linestyle"], "lw": 0.9}
     axes.plot(x[joined], mean[joined], alpha=0.7, zorder=1, **line)
-    rim = {} if "markerfacecolor" in marks else {"markeredgecolor": "white", "markeredgewidth": 0.5}
-    # The legend shows the mark with its dashes, which nothing else tells on a side without lines.
-    axes.plot(x, mean, linestyle="none", color=looks["color"], zorder=3, **marks | rim)
-    axes.plot([], [], label=literal(name), **line | marks | rim)
+    axes.plot(x, mean, linestyle="none", color=looks["color"], zorder=3, **marks)
+    axes.plot([], [], label=literal(name), **line | marks)
 
 
 def _places(side: Side, number: int) -> np.ndarray:
