@@ -23,6 +23,9 @@ from sfmab_jax.cli.both_worlds import (
     make_rows,
     make_stations,
 )
+from sfmab_jax.results.identity import identity_of_losses
+from sfmab_jax.study.cells import plan_cells
+from sfmab_jax.study.config import read_study
 
 ROUNDS = 1000
 ROOT = Path(__file__).parents[2]
@@ -80,6 +83,18 @@ def test_the_strategies_make_at_most_eight_lines():
     names = STRATEGIES.split(",")
     assert set(names) <= set(sf.strategies.STRATEGIES)
     assert len(names) + ("scale_free" in names) <= 8
+
+
+@pytest.mark.quick
+def test_the_ready_study_has_the_same_losses_and_strategies():
+    cells = plan_cells(read_study("both_worlds"))
+    stations = make_stations(10, 10_000)
+    played = {identity_of_losses(cell.sequence()): cell for cell in cells}
+    assert list(played) == [identity_of_losses(station.losses) for station in stations]
+    assert list(dict.fromkeys(cell.strategy_name for cell in cells)) == STRATEGIES.split(",")
+    quick = plan_cells(read_study("both_worlds", quick=True))
+    assert [cell.sequence().name for cell in quick] == [cell.sequence().name for cell in cells]
+    assert {cell.num_rounds for cell in quick} == {10_000}
 
 
 # What is measured.
