@@ -126,7 +126,7 @@ def _draw_above_best(axes: Any, side: Side) -> None:
 def _draw_strategy(axes: Any, side: Side, number: int, name: str, mean, low, high) -> None:
     """Draw a mark with its interval at each station, and a line along those that are joined."""
     looks, x = line_style(number), _places(side, number)
-    marks = {key: looks[key] for key in ("marker", "markerfacecolor") if key in looks}
+    marks = {key: value for key, value in looks.items() if key in ("marker", "markerfacecolor")}
     marks["markersize"] = _MARK
     bars = np.nan_to_num([mean - low, high - mean])
     axes.errorbar(
