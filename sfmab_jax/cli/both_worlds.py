@@ -55,6 +55,16 @@ GAP = 0.2
 # Parts of all rounds that are corrupted.
 BUDGETS = (0.0, 0.01, 0.1, 0.3)
 _LEAST_ROUNDS = 100  # for budgets that differ
+_WHAT = {
+    "pseudo-regret": "in the means before the first C rounds were corrupted",
+    "regret": "against the best fixed arm of the losses as they came",
+}
+# What labels do not say by themselves.
+_LABELS = {
+    "pseudo-regret": "constrained: the means of all arms jump together, the gap stays",
+    "regret": "turning: the worst arm becomes the best after T / 2; minimax: gap sqrt(n / T); "
+    "cyclic: arms take turns",
+}
 _SIDES = {
     "pseudo-regret": f"stochastic side, gap {GAP:g}",
     "regret": "adversarial side",
@@ -164,7 +174,7 @@ def sweep_both_worlds(bandits: Mapping[str, Any], output: Path, settings: dict[s
     note = (
         f"{settings['arms']} arms, {settings['rounds']:,} rounds; means with 95% intervals, "
         f"{_over_what(rows)}; pseudo-regret in the means before corruption; below, paired "
-        "differences to the least of the station"
+        f"differences to the least of the station. {'; '.join(_LABELS.values())}"
     )
     save_picture(both_worlds(sides, note), output)
     console.print(f"Wrote {output} and {output.with_suffix('.csv')}")
@@ -258,12 +268,10 @@ def _make_side(regret: str, rows: list[Row]) -> Any:
 def _make_table(regret: str, rows: list[Row], settings: dict[str, Any]) -> Table:
     captions = [
         f"mean±half of the 95% interval, {_over_what(rows)}",
+        f"{regret} {_WHAT[regret]}",
+        _LABELS[regret],
         "*: the least of its station; ≈: not told from it by the paired 95% interval",
     ]
-    if regret == "pseudo-regret":
-        captions.append("in the means before the first C rounds were corrupted")
-    else:
-        captions.append("against the best fixed arm of the losses as they came")
     if any(row.doubtful for row in rows):
         captions.append("†: doubtful, the interval may cover less; few games or heavy tails")
     table = Table(

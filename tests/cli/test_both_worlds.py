@@ -168,6 +168,8 @@ def test_tables_file_and_picture(small_sweep):
     assert "Stochastic side, gap 0.2: pseudo-regret after 100 rounds, 3 arms (float32)" in words
     assert "Adversarial side: regret after 100 rounds, 3 arms (float32)" in words
     assert "over 60 sequences (turning, minimax); given the sequence (cyclic)" in words
+    assert "pseudo-regret in the means before the first C rounds were corrupted" in words
+    assert "regret against the best fixed arm of the losses as they came" in words
     assert "Wrote both_worlds.png and both_worlds.csv" in words
     assert sorted(path.name for path in folder.iterdir()) == ["both_worlds.csv", "both_worlds.png"]
     assert (folder / "both_worlds.png").read_bytes().startswith(b"\x89PNG")
