@@ -295,7 +295,7 @@ def _make_table(regret: str, rows: list[Row], settings: dict[str, Any]) -> Table
 def format_cell(row: Row) -> str:
     """Return the mean with its interval and marks, for a cell of the table."""
     half = (row.high - row.low) / 2
-    if not half > 0 or row.regret >= 1e6:
+    if not half > 0 or abs(row.regret) >= 1e6:
         text = f"{row.regret:.4g}"  # a single game has no interval
         text += f"±{half:.2g}" if half >= 0 else ""
     else:  # the mean to the second digit of its interval
