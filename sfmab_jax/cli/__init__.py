@@ -2,6 +2,7 @@
 
     main                 the commands put together, with `list`, `verify` and `bench`
     run, losses, plan, worst_case    a command each
+    both_worlds          the sweep of `run --sweep both-worlds`
     study                the commands `study new | check | run | report`
     options              what several commands share
     bench                the race behind `sfmab bench` and `python -m benchmarks`

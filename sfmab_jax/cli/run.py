@@ -13,6 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sfmab_jax.cli import both_worlds
 from sfmab_jax.cli.options import (
     Coordinator,
     NumProcesses,
@@ -43,8 +44,12 @@ Examples:
 
 `sfmab run --sequences 64 --seeds 16` plays 16 games on each of 64 sequences.
 
+`sfmab run --sweep both-worlds` shows who pays what from stochastic to adversarial losses.
+
 `sfmab run --arms 50 --scales 1e-6,1,1e6 --dtype float64 --output wide.png`
 """
+LOSSES = "uniform,gaussian,sparse"
+SCALES = "0.01,1,100"
 
 
 def run(
@@ -61,25 +66,46 @@ def run(
     ] = None,
     seed: Annotated[int, count_option("Seed of the losses and the games.")] = 0,
     losses: Annotated[
-        str, typer.Option(help="Loss families, separated by commas; see `sfmab list losses`.")
-    ] = "uniform,gaussian,sparse",
+        str | None,
+        typer.Option(
+            help="Loss families, separated by commas; see `sfmab list losses`.",
+            show_default=LOSSES,
+        ),
+    ] = None,
     strategies: Annotated[
-        str, typer.Option(help="Strategies, separated by commas; see `sfmab list strategies`.")
-    ] = "scale_free",
+        str | None,
+        typer.Option(
+            help="Strategies, separated by commas; see `sfmab list strategies`.",
+            show_default="scale_free",
+        ),
+    ] = None,
     exploration: Annotated[
         str, typer.Option(help="Of scale_free: adaptive, decaying or both.")
     ] = "both",
     scales: Annotated[
-        str, typer.Option(help="Factors on the losses, separated by commas.")
-    ] = "0.01,1,100",
+        str | None,
+        typer.Option(help="Factors on the losses, separated by commas.", show_default=SCALES),
+    ] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="both-worlds: eight strategies from stochastic over corrupted to adversarial "
+            "losses, in place of --losses and --scales.",
+        ),
+    ] = None,
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
     devices: Annotated[
         int | None,
         count_option("Number of devices; a CPU is split into that many."),
     ] = None,
     output: Annotated[
-        Path, typer.Option(help="Picture to write; the table goes beside it as .csv.")
-    ] = Path("sfmab_run.png"),
+        Path | None,
+        typer.Option(
+            help="Picture to write; the table goes beside it as .csv.",
+            show_default="sfmab_run.png, or that of the sweep",
+        ),
+    ] = None,
     coordinator: Coordinator = None,
     num_processes: NumProcesses = None,
     process_id: ProcessId = None,
@@ -94,16 +120,23 @@ def run(
     from sfmab_jax.study.hosts import join
 
     configure_jax(dtype, devices)
+    _check_sweep(sweep, losses, scales)
     process = join(coordinator, num_processes, process_id)
+    if sweep is not None and process.total > 1:
+        raise ValueError(
+            f"--sweep is played by one process, and there are {process.total}; start only one"
+        )
+    losses = LOSSES if losses is None else losses
     families = choose_several("losses", losses, sf.losses.LOSSES | sf.losses.ADVERSARIES)
+    if strategies is None:
+        strategies = "scale_free" if sweep is None else both_worlds.STRATEGIES
     factories = choose_several("strategies", strategies, sf.strategies.STRATEGIES)
+    scales = SCALES if scales is None else scales
     factors = [parse_number("scales", text) for text in split_names("scales", scales)]
     bandits = make_bandits(factories, exploration, rounds)
+    if output is None:
+        output = Path("sfmab_run.png" if sweep is None else "both_worlds.png")
     check_picture(output)
-    _check_losses(families, factors, arms, rounds, dtype)
-    console = Console()
-    cells: dict[tuple[str, str], Any] = {}
-    rows = []
     settings: dict[str, Any] = {
         "arms": arms,
         "rounds": rounds,
@@ -112,6 +145,15 @@ def run(
         "seed": seed,
         "dtype": dtype,
     }
+    if sweep is not None:
+        both_worlds.sweep_both_worlds(
+            {name: bandit for name, (bandit, _) in bandits.items()}, output, settings
+        )
+        return
+    _check_losses(families, factors, arms, rounds, dtype)
+    console = Console()
+    cells: dict[tuple[str, str], Any] = {}
+    rows = []
     if process.total == 1:
         played = _play_alone(bandits, families, factors, **settings)
     else:
@@ -129,10 +171,25 @@ def run(
             rows.append(_make_row(family, scale, name, results[name], bound))
     if process.number > 0:
         return
-    console.print(_make_table(arms, rounds, dtype, rows))
+    answering = [name for name in families if name in sf.losses.ADVERSARIES]
+    console.print(_make_table(arms, rounds, dtype, rows, answering))
     _write_csv(output.with_suffix(".csv"), rows)
     save_picture(sf.plotting.grid(cells), output)
     console.print(f"Wrote {output} and {output.with_suffix('.csv')}")
+
+
+def _check_sweep(sweep: str | None, losses: str | None, scales: str | None) -> None:
+    """Refuse an unknown sweep, and options that a sweep sets itself."""
+    if sweep is None:
+        return
+    if sweep != "both-worlds":
+        raise ValueError(f"--sweep is {sweep!r}; choose both-worlds")
+    for option, given in (("losses", losses), ("scales", scales)):
+        if given is not None:
+            raise ValueError(
+                f"--{option} is {given!r}, but --sweep {sweep} has losses of its own; leave out "
+                "one of the two"
+            )
 
 
 def _check_losses(families, factors, arms: int, rounds: int, dtype: str) -> None:
@@ -214,11 +271,13 @@ def _make_row(family, scale, name, result, bound) -> Row:
     )
 
 
-def _make_table(arms: int, rounds: int, dtype: str, rows: list[Row]) -> Table:
+def _make_table(arms: int, rounds: int, dtype: str, rows: list[Row], answering: list[str]) -> Table:
     captions = [
         f"mean with 95% interval, {_over_what(rows)}",
         "bound: Theorem 1, its proof corrected; rounds/s: of one thread, without compiling",
     ]
+    if answering:
+        captions.append(f"{', '.join(answering)}: external regret, on the losses that came")
     if any(row.doubtful for row in rows):
         captions.append("†: doubtful, the interval may cover less; few games or heavy tails")
     table = Table(

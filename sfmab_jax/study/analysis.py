@@ -59,6 +59,11 @@ class SummaryRow(NamedTuple):
     cvar_95: float
     bound: float
     ratio_to_bound: float
+    # The pseudo-regret with its interval, where the study keeps it.
+    pseudo_mean: float
+    pseudo_low: float
+    pseudo_high: float
+    pseudo_doubtful: bool
 
 
 def summarize(study: Study) -> list[SummaryRow]:
@@ -73,6 +78,8 @@ def summarize(study: Study) -> list[SummaryRow]:
         low, median, high = np.quantile(games, [0.05, 0.5, 0.95])
         curve = proven_bound(entry)
         bound = np.nan if curve is None else float(curve[-1])
+        pseudo = _pseudo_units(result)
+        pseudo_interval = statistics.student_interval(pseudo)
         rows.append(
             SummaryRow(
                 *entry.cell.setting,
@@ -91,9 +98,20 @@ def summarize(study: Study) -> list[SummaryRow]:
                 cvar_95=float(statistics.conditional_value_at_risk(games)),
                 bound=bound,
                 ratio_to_bound=float(student.estimate[0]) / bound if bound > 0 else np.nan,
+                pseudo_mean=float(pseudo_interval.estimate[0]),
+                pseudo_low=float(pseudo_interval.low[0]),
+                pseudo_high=float(pseudo_interval.high[0]),
+                pseudo_doubtful=bool(statistics.is_doubtful(pseudo)[0]),
             )
         )
     return rows
+
+
+def _pseudo_units(result: Result) -> np.ndarray:
+    """Return the units of the final pseudo-regret, [U, 1]; NaN where it was not kept."""
+    if "pseudo_regret" not in result.kept:
+        return np.full((1, 1), np.nan)
+    return statistics.units_of(result.pseudo_regret[:, :, -1])
 
 
 def proven_bound(entry: CellResult) -> np.ndarray | None:

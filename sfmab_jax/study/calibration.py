@@ -70,6 +70,7 @@ def _time_rounds(cell: Cell, games: tuple[int, int], num_rounds: int) -> float:
         dtype=cell.dtype,
         chunk_rounds=_chunk(cell, num_sequences, num_seeds),
         certificate=cell.certificates,
+        pseudo_regret=cell.pseudo_regret,
         progress=False,
     )
     return time.perf_counter() - start

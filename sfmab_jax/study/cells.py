@@ -59,6 +59,7 @@ class Cell:
     certificates: bool
     digests: dict[str, str] = field(default_factory=dict)  # of the user's files
     folder: str = ""  # of the study file, where they are
+    pseudo_regret: bool = False
 
     @property
     def setting(self) -> tuple[str, int, int, float]:
@@ -75,6 +76,8 @@ class Cell:
         fields = asdict(self)
         for label in ("strategy", "losses", "scale", "digests", "folder"):
             del fields[label]
+        if not self.pseudo_regret:  # as in earlier versions, whose cells stay what they were
+            del fields["pseudo_regret"]
         fields |= {f"file {name}": digest for name, digest in self.digests.items()}
         return fields | {
             "sfmab_jax": _own_version(),
@@ -88,7 +91,8 @@ class Cell:
         """Return the cell for a manifest, which goes without the user's own paths."""
         fields = asdict(self)
         del fields["folder"]
-        return fields if self.digests else {k: v for k, v in fields.items() if k != "digests"}
+        unused = {key for key in ("digests", "pseudo_regret") if not fields[key]}
+        return {key: value for key, value in fields.items() if key not in unused}
 
     @cached_property
     def identity(self) -> str:
@@ -169,6 +173,7 @@ def plan_cells(study: StudyFile) -> tuple[Cell, ...]:
                     and sequence.is_oblivious,
                     digests=_digests(name, family.name, parameters, study.folder),
                     folder=str(study.folder),
+                    pseudo_regret=study.pseudo_regret,
                 )
             )
     _check_distinct(study, cells)
@@ -297,6 +302,11 @@ def _check_sequence(study: StudyFile, place: str, sequence: LossSequence, rounds
         check_rounds(rounds, sequence)
     except ValueError as error:
         raise ValueError(f"{study.source}: {place}: {error}") from None
+    if study.pseudo_regret and sequence.mean is None:
+        raise ValueError(
+            f"{study.source}: {place}: its expected losses are not known, in which pseudo_regret = "
+            "true counts; leave that out, or these losses"
+        )
 
 
 def _check_bandit(study: StudyFile, label: str, bandit: Bandit, num_arms: int) -> None:

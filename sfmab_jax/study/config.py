@@ -80,6 +80,7 @@ class StudyFile:
     checkpoints: int | tuple[int, ...]
     dtype: str
     certificates: bool
+    pseudo_regret: bool
     output: str
     quick: bool = False
 

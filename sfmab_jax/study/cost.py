@@ -160,7 +160,7 @@ def num_checkpoints(cell: Cell) -> int:
 def _disk(block: Block) -> int:
     """Return the bytes of a block's file: regrets, certificates and norms of the losses."""
     cell = block.cell
-    arrays = 2 + len(Certificate._fields) * cell.certificates
+    arrays = 2 + cell.pseudo_regret + len(Certificate._fields) * cell.certificates
     numbers = arrays * block.num_games + _NORMS * block.games.num_sequences
     return 8 * (numbers + 1) * num_checkpoints(cell) + _FILE_BYTES
 

@@ -95,6 +95,8 @@ def _draw_curves(study: Study, settings: list[Setting], logarithmic: bool) -> Dr
     results = (entry.result for entry in study.cells if entry.cell.setting in shown)
     of_what = " or ".join(dict.fromkeys(about(result) for result in results))
     rest = "" if len(shown) == len(settings) else "; data of all scales beside it"
+    if logarithmic and any(row[6] <= 0 for row in rows if row[:4] in shown):
+        rest += "; what is not positive is drawn at a ten-thousandth of the strategy's largest mean"
     return Drawing(
         f"regret_n{num_arms}_{'loglog' if logarithmic else 'linear'}",
         f"Mean regret over the rounds, {num_arms} arms, {num_rounds} rounds, divided by the scale "

@@ -89,8 +89,9 @@ def _tables(checks: Mapping[str, Check]) -> Check:
 
 def _cell(source: str, key: str, value: Any) -> None:
     _check_table(source, f"{key}.", value, _CELL)
-    for name in value.keys() - {*_CELL, "digests"}:
+    for name in value.keys() - {*_CELL, "digests", "pseudo_regret"}:
         fail(source, f"{key}.{name}", value[name], _WRONG)
+    _is(bool)(source, f"{key}.pseudo_regret", value.get("pseudo_regret", False))
     _is(dict)(source, f"{key}.digests", value.get("digests", {}))
 
 
@@ -108,7 +109,8 @@ def _or_none(check: Check) -> Check:
     return lambda source, key, value: None if value is None else check(source, key, value)
 
 
-# What every cell has; those with files of the user have their digests, too.
+# What every cell has; those with files of the user have their digests, too, and those that keep
+# the pseudo-regret say so.
 _CELL: dict[str, Check] = {
     "strategy": _is(str),
     "losses": _is(str),

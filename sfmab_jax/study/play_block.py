@@ -46,6 +46,7 @@ def play_block(
         checkpoints=cell.checkpoints,
         dtype=cell.dtype,
         certificate=cell.certificates,
+        pseudo_regret=cell.pseudo_regret,
         progress=advance,
         bookmarks=make_bookmarks(folder, block, say, resumed),
     )

@@ -49,6 +49,10 @@ _HOW_TO_READ = (
     "for (25 times the squared skewness), or of tails too heavy for a variance. Bound: Theorem 1 "
     "of the paper with its constants, as corrected; blank where no bound is known."
 )
+_PSEUDO = (
+    " The pseudo-regret is in the expected losses of the rounds as they were played, and compares "
+    "with the arm that is the best in them; all else is of the regret."
+)
 _COMPARING = (
     "Strategies play on the same losses with the same random numbers, and differences are taken "
     "game by game. There are {number} comparisons here; at 5% each, about {false:.0f} would seem "
@@ -128,9 +132,9 @@ def _make_parts(study: Study, summaries, comparisons, growths, pictures) -> list
         parts.append(Text(f"Regret that is not finite, so left blank: {', '.join(blank)}."))
     parts += [Heading("Figures"), *pictures]
     answering = sorted({x.cell.losses for x in study.cells if x.result.sees != "nothing"})
-    external = _EXTERNAL.format(losses=", ".join(answering)) if answering else ""
-    how_to_read = _HOW_TO_READ + external
-    parts += [Heading("Final regret"), Text(how_to_read), _summary_table(summaries)]
+    note = _HOW_TO_READ + _PSEUDO * _has_pseudo_regret(summaries)
+    note += _EXTERNAL.format(losses=", ".join(answering)) * bool(answering)
+    parts += [Heading("Final regret"), Text(note), _summary_table(summaries)]
     if comparisons:
         note = _COMPARING.format(number=len(comparisons), false=0.05 * len(comparisons))
         parts += [Heading("Paired differences"), Text(note), _difference_table(comparisons)]
@@ -179,10 +183,21 @@ def _format_setting(row: Any) -> tuple[str, ...]:
 _SETTING = ("losses", "n", "T", "scale")
 
 
+def _has_pseudo_regret(rows: list[SummaryRow]) -> bool:
+    return any(row.pseudo_mean == row.pseudo_mean for row in rows)
+
+
+def _format_pseudo_regret(row: SummaryRow) -> tuple[str, str]:
+    mark = "†" * (row.pseudo_doubtful and row.pseudo_low == row.pseudo_low)
+    interval = _format_interval(row.pseudo_low, row.pseudo_high)
+    return _format_number(row.pseudo_mean) + mark, interval
+
+
 def _summary_table(rows: list[SummaryRow]) -> Table:
+    with_pseudo = _has_pseudo_regret(rows)
     return Table(
         (*_SETTING, "strategy", "mean", "95% interval", "holds", "median", "5% to 95%", "CVaR",
-         "bound", "of bound"),
+         "bound", "of bound", *(("pseudo-regret", "95% interval") if with_pseudo else ())),
         [
             (
                 *_format_setting(row),
@@ -195,6 +210,7 @@ def _summary_table(rows: list[SummaryRow]) -> Table:
                 _format_number(row.cvar_95),
                 _format_number(row.bound, 3),
                 _format_percent(row.ratio_to_bound),
+                *(_format_pseudo_regret(row) if with_pseudo else ()),
             )
             for row in rows
         ],

@@ -70,6 +70,7 @@ SETTINGS: dict[str, tuple[Callable[[str, str, Any], Any], Any]] = {
     "checkpoints": (_checkpoints, 48),
     "dtype": (_dtype, "float32"),
     "certificates": (_boolean, False),
+    "pseudo_regret": (_boolean, False),
     "output": (_text(1000), ""),
 }
 # Those that [quick] may change.

@@ -10,8 +10,9 @@
     DIR/report/                               written by `sfmab study report`
 
 A block is an .npz file with ``regret`` and ``expected_regret`` [K, S, C] (float64), the norms of
-the losses [K, C] as ``norms/...``, the ``identity`` of the strategy, and ``header``, a JSON text
-with the block's cell and seeds and the SHA-256 of all other arrays. Files are written beside their
+the losses [K, C] as ``norms/...``, ``kept/pseudo_regret`` [K, S, C] where the study asks for it,
+the ``identity`` of the strategy, and ``header``, a JSON text with the block's cell and seeds and
+the SHA-256 of all other arrays. Files are written beside their
 place and renamed, so that each is complete or missing; a block that was damaged later does not
 match its checksum and counts as missing. Equal blocks are equal files, to the byte.
 """
@@ -95,6 +96,7 @@ def write_block(folder: Path, block: Block, result: Result) -> None:
         **{f"norms/{key}": getattr(result.norms, key) for key in _NORMS},
         "identity": stored_identity(result.identity),
     }
+    arrays |= {f"kept/{key}": array for key, array in result.kept.items()}
     if result.certificate is not None:
         arrays |= {f"certificate/{k}": v for k, v in result.certificate._asdict().items()}
     write_arrays(path, block_header(block) | {"unit": result.unit, "sees": result.sees}, arrays)
@@ -175,8 +177,11 @@ def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float, sees: S
         key: arrays.get(f"norms/{key}", unknown[key]) if key in unknown else arrays[f"norms/{key}"]
         for key in _NORMS
     }
-    prefix = "certificate/"
-    certificate = {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
+
+    def within(prefix: str) -> dict[str, np.ndarray]:
+        return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+    certificate = within("certificate/")
     return Result(
         name=cell.strategy,
         rounds=arrays["rounds"],
@@ -193,4 +198,5 @@ def _result(block: Block, arrays: Mapping[str, np.ndarray], unit: float, sees: S
         sees=sees,
         saved_identity=read_identity(arrays["identity"]) if "identity" in arrays else None,
         certificate=Certificate(**certificate) if certificate else None,
+        kept=within("kept/"),
     )

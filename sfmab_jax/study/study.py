@@ -71,6 +71,12 @@ class Study(Mapping[tuple[str, Setting], Result]):
         """All (losses, n, T, scale) on which strategies are compared."""
         return list(dict.fromkeys(entry.cell.setting for entry in self.cells))
 
+    @property
+    def _kinds(self) -> list[str]:
+        """The kinds of regret that all cells have, by the names of arrays and columns."""
+        kept = all("pseudo_regret" in entry.result.kept for entry in self.cells)
+        return ["regret", "expected_regret", *(["pseudo_regret"] * kept)]
+
     def on(self, setting: Setting) -> dict[str, Result]:
         """Return the results of all strategies on one setting, by label."""
         return {e.cell.strategy: e.result for e in self.cells if e.cell.setting == setting}
@@ -84,7 +90,7 @@ class Study(Mapping[tuple[str, Setting], Result]):
         """
         xarray = _import_package("xarray")
         shape = np.max([entry.result.regret.shape for entry in self.cells], axis=0)
-        data = {key: np.full((len(self), *shape), np.nan) for key in ("regret", "expected_regret")}
+        data = {key: np.full((len(self), *shape), np.nan) for key in self._kinds}
         rounds = np.zeros((len(self), shape[2]), np.int64)
         for number, entry in enumerate(self.cells):
             here = entry.result.regret.shape
@@ -130,8 +136,7 @@ class Study(Mapping[tuple[str, Setting], Result]):
                         "sequence": sequence + result.first_sequence,
                         "seed": seed + result.first_seed,
                         "round": result.rounds[place],
-                        "regret": result.regret.ravel(),
-                        "expected_regret": result.expected_regret.ravel(),
+                        **{key: getattr(result, key).ravel() for key in self._kinds},
                     }
                 )
             )
@@ -256,7 +261,13 @@ def _join_seeds(results: list[Result]) -> Result:
     if certificates:
         columns = zip(*certificates, strict=True)
         certificate = Certificate(*(np.concatenate(parts, axis=1) for parts in columns))
-    return replace(results[0], regret=regret, expected_regret=expected, certificate=certificate)
+    kept = {
+        key: np.concatenate([result.kept[key] for result in results], axis=1)
+        for key in results[0].kept
+    }
+    return replace(
+        results[0], regret=regret, expected_regret=expected, certificate=certificate, kept=kept
+    )
 
 
 def _import_package(name: str):

@@ -25,6 +25,7 @@ cli.main()
 """
 COMMANDS = {
     "run": "run --arms 3 --rounds 300000000 --seeds 64 --losses uniform --scales 1",
+    "sweep": "run --sweep both-worlds --rounds 300000000 --strategies exp3",
     "verify": "verify --effort 1000",
     "worst-case": "worst-case --arms 3 --rounds 20 --steps 1000000 --restarts 2 --seeds 4 "
     "--rivals uniform --strategies exp3 --score-seeds 64",
@@ -68,6 +69,7 @@ def interrupt(script, folder, after=0.0, times=1, pause=0.2, arguments=(), says_
             ("run", 1.0, 3),  # while it compiles
             ("run", 4.0, 1),  # at play
             ("run", 8.0, 3),
+            ("sweep", 8.0, 3),
             ("verify", 0.0, 3),
             ("verify", 4.0, 1),
             ("worst-case", 1.0, 1),

@@ -40,6 +40,7 @@ SETTINGS = [
     "checkpoints = -1", "checkpoints = 20000", "checkpoints = [1.5]", 'checkpoints = "all"',
     "checkpoints = true", "checkpoints = [[1]]",
     'dtype = "float16"', "dtype = 32", 'dtype = "flaot32"', 'dtype = ["float32"]', "dtype = {}",
+    "pseudo_regret = 1", 'pseudo_regret = "yes"',
     "certificates = 1", 'certificates = "yes"', "certificates = []",
     "title = 5", "title = []", "title = true", 'title = "a\\u0000b"', "question = 1",
     "output = 7", "output = []", "output = true",

@@ -17,6 +17,10 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "--dtype": ("", "float16", "double", "int32"),
         "--devices": ("0", "-1", "x", "1025"),
         "--output": ("", "picture", "picture.jpeg2", "nowhere/picture.png", ".png"),
+        "--sweep": ("", "worlds", "both_worlds"),
+        "--sweep both-worlds --losses": ("uniform", ""),
+        "--sweep both-worlds --scales": ("1", "x"),
+        "--sweep both-worlds --rounds": ("1", "99", "x"),
         "--unknown": ("1",),
     },
     "losses": {

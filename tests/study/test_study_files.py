@@ -177,6 +177,7 @@ def test_identity_is_what_determines_the_numbers():
 
     same = [
         GOOD.replace("seeds = 4", "seeds = 400"),
+        with_setting("pseudo_regret = false"),
         GOOD.replace("Good", "Other"),
         GOOD.replace("adaptive]", "mine]").replace("dense]", "other]"),
         with_losses("scale = 1"),
@@ -190,6 +191,7 @@ def test_identity_is_what_determines_the_numbers():
         with_setting("checkpoints = 3"),
         with_setting("rounds = 51"),
         with_setting('dtype = "float64"'),
+        with_setting("pseudo_regret = true"),
     ]
     assert {identity(text) for text in same} == {identity(GOOD)}
     assert len({identity(GOOD), *map(identity, other)}) == 1 + len(other)
@@ -205,6 +207,17 @@ def test_every_strategy_and_family_can_be_studied_with_its_defaults():
 def test_certificates_are_planned():
     text = with_setting("certificates = true")
     assert plan_cells(parse_study(text, "x.toml"))[0].certificates
+
+
+def test_pseudo_regret_needs_losses_that_know_their_means(tmp_path, capsys):
+    (tmp_path / "recorded.csv").write_text("0.5,2,1\n" * 50)
+    path = tmp_path / "study.toml"
+    table = with_losses('path = "recorded.csv"', "from_file")
+    path.write_text("pseudo_regret = true\n" + table)
+    said = refused(path, capsys)
+    assert "losses.dense: its expected losses are not known, in which pseudo_regret = true" in said
+    path.write_text(table)
+    assert not plan_cells(parse_study(table, str(path)))[0].pseudo_regret
 
 
 def test_the_new_file_is_commented_and_good(tmp_path, capsys):

@@ -16,11 +16,13 @@ from study_folders import block_files, damage_file, fill_disk
 import sfmab_jax as sf
 from sfmab_jax.cli.main import main
 from sfmab_jax.study import store
+from sfmab_jax.study.analysis import summarize
 from sfmab_jax.study.blocks import block_seeds, cut_into_blocks
 from sfmab_jax.study.cells import plan_cells
 from sfmab_jax.study.config import parse_study
 from sfmab_jax.study.display import Display, format_duration
 from sfmab_jax.study.lock import hold
+from sfmab_jax.study.report import write_report
 from sfmab_jax.study.runner import run_study
 
 # More for a thorough look: SFMAB_KILLS=20 pytest tests/study/test_study_runner.py
@@ -244,6 +246,44 @@ def test_certificates_are_kept_with_their_block(tmp_path):
     for result in sf.load_study(tmp_path / "out").values():
         assert result.certificate.refined.shape == result.regret.shape
         assert result.certificate.violations.sum() == 0
+
+
+@pytest.mark.parametrize("sequences", [None, 2])
+def test_pseudo_regret_is_kept_with_its_blocks(sequences, tmp_path, monkeypatch):
+    """That of `simulate`, joined of blocks, in the study, its tables and its report."""
+    text = TEXT.replace("[0.5, 1.0, 2.0, 4.0]", "2.0").replace('"scale_free"', '"exp3"')
+    text = text.replace("sequences = 2", "" if sequences is None else f"sequences = {sequences}")
+    monkeypatch.setattr("sfmab_jax.study.blocks.block_seeds", lambda cell: 7)
+    assert run("pseudo_regret = true\n" + text, tmp_path / "out")[0] == 4
+    study = sf.load_study(tmp_path / "out")
+    (result,) = study.values()
+    direct = sf.simulate(
+        sf.strategies.exp3(),
+        sf.losses.uniform(3, scale=2.0),
+        num_rounds=64,
+        num_seeds=24,
+        num_sequences=sequences,
+        checkpoints=5,
+        pseudo_regret=True,
+    )
+    np.testing.assert_array_equal(result.pseudo_regret, direct.pseudo_regret)
+    assert study.to_pandas()["pseudo_regret"].mean() == pytest.approx(direct.pseudo_regret.mean())
+    assert study.to_xarray()["pseudo_regret"].shape == (1, *direct.pseudo_regret.shape)
+    (row,) = summarize(study)
+    low, high = (side[0, -1] for side in direct.interval(kind="pseudo"))
+    assert (row.pseudo_low, row.pseudo_high) == pytest.approx((low, high))
+    assert row.pseudo_mean == pytest.approx(direct.mean("pseudo")[0, -1])
+    page = write_report(tmp_path / "out").with_name("report.md").read_text()
+    assert "| of bound | pseudo-regret | 95% interval |" in page
+    assert f"| {row.pseudo_mean:.4g}† | {low:.4g} to {high:.4g} |" in page
+    assert "The pseudo-regret is in the expected losses" in page
+
+
+def test_without_pseudo_regret_nothing_speaks_of_it(finished):
+    study = sf.load_study(finished)
+    assert not any(result.kept for result in study.values())
+    assert "pseudo_regret" not in study.to_pandas()
+    assert all(np.isnan(row.pseudo_mean) for row in summarize(study))
 
 
 def test_the_display_counts_what_is_played_and_what_is_left(finished, capsys):
