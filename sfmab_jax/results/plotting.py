@@ -344,8 +344,7 @@ def _shares(
     for block in np.array_split(x, max(1, samples.size * len(x) // _COMPARISONS)):
         values = statistics.units_of((samples[..., None] > block).astype(np.float64), over)
         share, low, high = statistics.share_interval(values, level)
-        exact = ((values == 0) | (values == 1)).all() and len(values) > 1
-        unsure = np.full(share.shape, False) if exact else statistics.is_doubtful(values)
+        unsure = statistics.shares_are_doubtful(values)
         none = share <= 0
         parts.append(
             [np.where(none, np.nan, share)]

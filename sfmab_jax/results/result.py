@@ -223,12 +223,37 @@ class Result:
             raise ValueError(f"method is {method!r}; choose 'student', 'bootstrap' or 'sequential'")
         return interval.low, interval.high
 
-    def is_doubtful(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
+    def is_doubtful(
+        self,
+        kind: Kind | None = None,
+        over: Over | None = None,
+        *,
+        threshold: Any = None,
+        part: float | None = None,
+    ) -> np.ndarray:
         """Whether an interval may cover less than it says, bool [1 or K, C].
 
         So it is with fewer than 50 units, or too few for their skewness or their heavy tails.
+
+        Args:
+          kind, over: as in the interval that is asked about.
+          threshold: asks about the interval of ``tail_probability(threshold)``.
+          part: asks about that of ``conditional_value_at_risk(part)``, for which 50 units are
+            needed in the worst part: 1,000 in all for 5%.
         """
-        return statistics.is_doubtful(statistics.units_of(self.samples(kind), over))
+        if threshold is not None and part is not None:
+            raise ValueError(f"threshold is {threshold!r} and part is {part!r}; give one of them")
+        is_of_mean = threshold is None and part is None
+        samples = self.samples(kind or ("expected" if is_of_mean else "realised"))
+        if threshold is not None:
+            exceeds = (samples > np.asarray(threshold)).astype(np.float64)
+            return statistics.shares_are_doubtful(statistics.units_of(exceeds, over))
+        doubtful = statistics.is_doubtful(statistics.units_of(samples, over))
+        if part is not None:
+            _check_part(part)
+            _, beyond = statistics.worst_units_of(samples, part, over)
+            doubtful |= beyond < statistics.FEW_UNITS
+        return doubtful
 
     def quantiles(
         self, levels: Sequence[float], kind: Kind = "realised", over: Over | None = None
@@ -269,22 +294,22 @@ class Result:
     ) -> Interval:
         """Mean of the worst part of the games, with its interval, [1 or K, C].
 
+        Student's t, as of the units in that part alone: with fewer than 50 of them it is doubtful,
+        see `is_doubtful`.
+
         Args:
           part: the part of the games, strictly between 0 and 1.
           level, kind, over: as in `interval`.
         """
         statistics.check_level(level)
-        if not 0 < part < 1:
-            raise ValueError(f"part is {part}; it lies strictly between 0 and 1")
+        _check_part(part)
         samples = self.samples(kind)
-        games = statistics.games_of(samples, over)
-        edge = np.quantile(games, 1 - part, axis=0)
-        # Its mean is the value at risk, and its spread that of the estimate (Rockafellar and
-        # Uryasev 2000; the edge need not be known any better).
-        excess = edge[:, None] + np.maximum(samples - edge[:, None], 0) / part
         self._warn_if_no_interval(over)
-        interval = statistics.student_interval(statistics.units_of(excess, over), level)
-        estimate = statistics.conditional_value_at_risk(games, 1 - part)
+        values, beyond = statistics.worst_units_of(samples, part, over)
+        interval = statistics.student_interval(values, level, beyond)
+        estimate = statistics.conditional_value_at_risk(
+            statistics.games_of(samples, over), 1 - part
+        )
         return Interval(estimate, *(side + estimate - interval.estimate for side in interval[1:]))
 
     def _warn_if_no_interval(self, over: Over | None, method: str | None = None) -> None:
@@ -308,6 +333,11 @@ class Result:
     def plot(self) -> "Plots":
         """``plot()`` draws the regret against the rounds, ``plot.tails()`` its tails."""
         return Results({self.name: self}).plot
+
+
+def _check_part(part: Any) -> None:
+    if not 0 < part < 1:
+        raise ValueError(f"part is {part}; it lies strictly between 0 and 1")
 
 
 class Results(Mapping[str, Result]):
@@ -361,6 +391,13 @@ class Results(Mapping[str, Result]):
         if first_look is None:
             return statistics.student_interval(values, level)
         return statistics.sequential_interval(values, level, first_look)
+
+    def is_doubtful(
+        self, one: str, other: str, kind: Kind = "expected", over: Over | None = None
+    ) -> np.ndarray:
+        """Whether the interval of a `difference` may cover less than it says, bool [1 or K, C]."""
+        values = statistics.units_of(self.paired_samples(one, other, kind), over)
+        return statistics.is_doubtful(values)
 
     def paired_samples(self, one: str, other: str, kind: Kind = "expected") -> np.ndarray:
         """Regret of one strategy less that of another, game by game, [K, S, C]."""

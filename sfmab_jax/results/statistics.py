@@ -35,12 +35,14 @@ __all__ = [
     "paired_p_value",
     "sequential_interval",
     "share_interval",
+    "shares_are_doubtful",
     "spread_is_doubtful",
     "standard_error",
     "student_interval",
     "student_quantile",
     "units_of",
     "warn_if_no_interval",
+    "worst_units_of",
 ]
 
 Over = Literal["family", "sequence"]
@@ -113,6 +115,23 @@ def games_of(samples: np.ndarray, over: str | None = None) -> np.ndarray:
     return samples.swapaxes(0, 1)
 
 
+def worst_units_of(
+    samples: np.ndarray, part: float, over: str | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the units behind the mean of the worst part of games, from samples [K, S, ...].
+
+    Of a game with regret x they have v + max(x - v, 0) / part, with v the value that the worst part
+    exceeds: the mean is that of the worst part, and the spread that of its estimate (Rockafellar
+    and Uryasev 2000; v need not be known any better).
+
+    Returns:
+      The units [U, ...], and how many of them have a game beyond v, [...].
+    """
+    edge = np.quantile(games_of(samples, over), 1 - part, axis=0)[:, None]
+    beyond = units_of(np.maximum(samples - edge, 0), over)
+    return units_of(np.broadcast_to(edge, samples.shape), over) + beyond / part, (beyond > 0).sum(0)
+
+
 def standard_error(values: np.ndarray) -> np.ndarray:
     """Return the standard error of the mean of units, [U, ...] -> [...]; NaN for a single one."""
     count = len(values)
@@ -121,12 +140,21 @@ def standard_error(values: np.ndarray) -> np.ndarray:
     return values.std(axis=0, ddof=1) / np.sqrt(count)
 
 
-def student_interval(values: np.ndarray, level: float = 0.95) -> Interval:
-    """Return mean -+ t s / sqrt(U) with Student's t, [U, ...] -> [...]; NaN for a single unit."""
+def student_interval(
+    values: np.ndarray, level: float = 0.95, informative: np.ndarray | None = None
+) -> Interval:
+    """Return mean -+ t s / sqrt(U) with Student's t, [U, ...] -> [...]; NaN for a single unit.
+
+    Args:
+      values: the units.
+      level: of confidence.
+      informative: how many of the units tell the spread, [...], by default all.
+    """
     mean, count = values.mean(axis=0), len(values)
     if count < 2:
         return Interval(mean, mean * np.nan, mean * np.nan)
-    half = student_quantile(level, count) * standard_error(values)
+    told = count if informative is None else np.clip(informative, 2, count)
+    half = student_quantile(level, told) * standard_error(values)
     return Interval(mean, mean - half, mean + half)
 
 
@@ -212,11 +240,11 @@ def in_words(
     return f"mean regret {means[0]:.4g} in [{low[0]:.4g}, {high[0]:.4g}] {where}{mark}"
 
 
-def student_quantile(level: float, count: int) -> float:
+def student_quantile(level: float, count: int | np.ndarray) -> Any:
     """Return how many standard errors a two-sided interval of ``count`` units is wide, halved."""
     from scipy import stats  # slow to import; JAX requires it
 
-    return float(stats.t.ppf((1 + level) / 2, count - 1))
+    return stats.t.ppf((1 + level) / 2, count - 1)
 
 
 def bootstrap_t_interval(values: np.ndarray, level: float = 0.95, seed: int = 0) -> Interval:
@@ -261,11 +289,8 @@ def is_doubtful(values: np.ndarray) -> np.ndarray:
     variance, or where a unit is not finite; see `spread_is_doubtful`.
     """
     count = len(values)
-    spread = values.std(axis=0)
     if count < FEW_UNITS:
-        return np.full(spread.shape, True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        skewness = np.mean(((values - values.mean(axis=0)) / spread) ** 3, axis=0)
+        return np.full(values.shape[1:], True)
     sizes = np.sort(np.abs(values - np.median(values, axis=0)), axis=0)
     largest = sizes[count - max(5, count // 10) - 1 :]
     # 1 / the index: the mean logarithm of the largest tenth over the one below (Hill 1975).
@@ -274,7 +299,25 @@ def is_doubtful(values: np.ndarray) -> np.ndarray:
     index = np.where(
         (largest[0] > 0) & (inverse > 0), 1 / np.where(inverse > 0, inverse, 1), np.inf
     )
-    return spread_is_doubtful(count, np.where(spread == 0, 0.0, skewness), index)
+    return spread_is_doubtful(count, _skewness(values), index)
+
+
+def shares_are_doubtful(values: np.ndarray) -> np.ndarray:
+    """Return where `share_interval` may cover less than it says, [U, ...] -> bool [...].
+
+    Never where it is exact; otherwise with fewer than 50 units, or too few for their skewness.
+    Shares have a variance, whatever their tails look like.
+    """
+    is_exact = ((values == 0) | (values == 1)).all(axis=0) & (len(values) > 1)
+    return ~is_exact & spread_is_doubtful(len(values), _skewness(values), np.float64(np.inf))
+
+
+def _skewness(values: np.ndarray) -> np.ndarray:
+    """Return the skewness of units, [U, ...] -> [...]; 0 where they are all equal."""
+    spread = values.std(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skewness = np.mean(((values - values.mean(axis=0)) / spread) ** 3, axis=0)
+    return np.where(spread == 0, 0.0, skewness)
 
 
 def spread_is_doubtful(count: int, skewness: np.ndarray, index: np.ndarray) -> np.ndarray:
