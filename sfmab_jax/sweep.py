@@ -288,7 +288,8 @@ def _check(factory: Any, parameters: Mapping[str, Any], options: Mapping[str, An
 def _is_axis(value: Any) -> bool:
     if isinstance(value, np.ndarray | jax.Array):
         return value.ndim > 0
-    return isinstance(value, list | tuple | range)
+    is_named = hasattr(value, "_fields")  # a potential, a rule to stop: one value each
+    return isinstance(value, list | tuple | range) and not is_named
 
 
 def _axis(name: str, given: Any) -> tuple[Any, ...]:
