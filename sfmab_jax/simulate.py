@@ -2,7 +2,7 @@
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -148,7 +148,7 @@ def simulate(
     >>> result.regret.shape
     (1, 8, 2)
     """
-    if isinstance(strategies, list | tuple) and not isinstance(strategies, Bandit):
+    if isinstance(strategies, list | tuple | set) and not isinstance(strategies, Bandit):
         raise ValueError(
             f"strategies is a {type(strategies).__name__} of {len(strategies)}; give a Bandit, or "
             'a dict that names them, as {"first": ..., "second": ...}'
@@ -207,7 +207,7 @@ def simulate(
             "keep='moments' keeps nothing of single games: no record, certificate, arm_counts, "
             "pseudo_regret or bookmarks; use keep='games'"
         )
-    _check_until(until, run, keep, bookmarks)
+    _check_until(until, named, run, keep, bookmarks)
     for name, bandit in named.items():
         check_shapes(name, bandit, sequence.num_arms, dtype)
         check_record(record, bandit, sequence.num_arms, dtype)
@@ -452,7 +452,9 @@ def _description(run: Run, seconds: float) -> dict[str, Any]:
     }
 
 
-def _check_until(until: Any, run: Run, keep: str, bookmarks: Bookmarks | None) -> None:
+def _check_until(
+    until: Any, names: Collection[str], run: Run, keep: str, bookmarks: Bookmarks | None
+) -> None:
     """Refuse what is no rule to stop, and what a run with one cannot do."""
     if until is None:
         return
@@ -461,6 +463,12 @@ def _check_until(until: Any, run: Run, keep: str, bookmarks: Bookmarks | None) -
             f"until is {until!r}; give sf.until.precise(...), sf.until.decided(...) or an "
             "sf.until.Until of your own"
         )
+    for name in until.names:
+        if name not in names:
+            raise ValueError(
+                f"until= waits for {until.aim}, but there is no strategy {name!r}; there are "
+                f"{', '.join(map(repr, names))}"
+            )
     if keep == "moments" or bookmarks is not None:
         raise ValueError("until= needs the games themselves: keep='games', and no bookmarks")
     if run.losses.table is not None and run.num_sequences > 1 and until.over != "sequence":

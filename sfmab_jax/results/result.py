@@ -403,7 +403,9 @@ class Results(Mapping[str, Result]):
         """Regret of one strategy less that of another, game by game, [K, S, C]."""
         for name in (one, other):
             if name not in self:
-                raise ValueError(f"there is no strategy {name!r}; there are {', '.join(self)}")
+                raise ValueError(
+                    f"there is no strategy {name!r}; there are {', '.join(map(repr, self))}"
+                )
         return self[one].samples(kind) - self[other].samples(kind)
 
     def save(self, path: str | os.PathLike) -> Path:
