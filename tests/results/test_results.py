@@ -214,7 +214,7 @@ def test_what_is_doubtful_of_tails_and_differences():
     pair = sf.Results({"a": result, "b": made(regret**9)})
     assert pair.is_doubtful("a", "b")
     assert not pair.is_doubtful("a", "a")
-    with pytest.raises(ValueError, match="threshold is 1 and part is 0[.]1; give one"):
+    with pytest.raises(ValueError, match=r"threshold is 1 and part is 0\.1; give one"):
         result.is_doubtful(threshold=1, part=0.1)
     with pytest.raises(ValueError, match="part is 2; it lies strictly"):
         result.is_doubtful(part=2)

@@ -97,7 +97,7 @@ WRONG = {
     ),
     "numbers in a tuple for p": (
         s_of(p=lambda s, p: (p[0], p[1], 0.5)),
-        rf"probabilities of the {OF_S} returns \(float32\[\], float32\[\], 0.5\); return one number",
+        rf"probabilities of the {OF_S} returns \(float32\[\], float32\[\], 0.5\); return one",
     ),
     "integers for p": (
         s_of(p=lambda s, p: jnp.zeros(3, jnp.int32).at[0].set(1)),
