@@ -402,6 +402,7 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
     ]
 
     not_finite: dict[int, Norms] = {}  # of the losses of all games, by batch
+    largest_loss: dict[int, np.ndarray] = {}  # by batch [C]
 
     def add(number: int, batch: int, played: tuple[BatchResults, Row]) -> np.ndarray | None:
         """Add a batch; return the first rounds without a law, if any."""
@@ -409,6 +410,7 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
         norms = norms_from_row(row, run.losses.num_arms, run.checkpoints, run.unit)
         if not np.isfinite(norms.l_1).all():
             not_finite[batch] = norms
+        largest_loss[batch] = norms.l_inf.max(axis=0)
         totals = np.stack([results.realised, results.expected], axis=1)
         summarizers[number].add(batch * run.batch_games, totals - norms.best[:, None])
         first = results.first_without_law
@@ -428,6 +430,7 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
             num_sequences=run.num_sequences,
             num_seeds=run.num_seeds,
             num_arms=run.losses.num_arms,
+            largest_loss=np.max(list(largest_loss.values()), axis=0),
             **_description(run, seconds[number]),
             **summarizers[number].collected(),
         )

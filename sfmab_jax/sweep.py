@@ -17,7 +17,7 @@ from sfmab_jax.engine.validate import check_rounds
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.results.plotting import LINE_STYLES, literal
 from sfmab_jax.results.result import Kind, Result, Results
-from sfmab_jax.results.statistics import Interval, check_level, is_doubtful, units_of
+from sfmab_jax.results.statistics import Interval, check_level
 from sfmab_jax.simulate import simulate
 
 __all__ = ["Best", "Sweep", "sweep"]
@@ -140,13 +140,13 @@ class Sweep:
 
         differences = {place: difference(place) for place in order[1:]}
         second = order[1]
-        pairs = self.results.paired_samples(labels[second], labels[winner], kind)[..., -1:]
+        doubtful = self.results.is_doubtful(labels[second], labels[winner], kind)
         return Best(
             point=points[winner],
             mean=float(final[winner]),
             runner_up=points[second],
             difference=differences[second],
-            is_doubtful=bool(is_doubtful(units_of(pairs)).any()),
+            is_doubtful=bool(doubtful[:, -1].any()),
             ties=tuple(points[place] for place, gap in differences.items() if not gap.low > 0),
         )
 

@@ -120,7 +120,10 @@ class Result:
     def in_words(self) -> str:
         """Return the final mean regret with its 95% interval, of what it is, and how sure."""
         last = replace(
-            self, regret=self.regret[..., -1:], expected_regret=self.expected_regret[..., -1:]
+            self,
+            regret=self.regret[..., -1:],
+            expected_regret=self.expected_regret[..., -1:],
+            norms=self.norms._replace(l_inf=self.norms.l_inf[:, -1:]),
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
@@ -233,7 +236,8 @@ class Result:
     ) -> np.ndarray:
         """Whether an interval may cover less than it says, bool [1 or K, C].
 
-        So it is with fewer than 50 units, or too few for their skewness or their heavy tails.
+        So it is with fewer than 50 units, or too few for their skewness, for their heavy tails or
+        for the largest loss, which a few games more might meet.
 
         Args:
           kind, over: as in the interval that is asked about.
@@ -248,12 +252,21 @@ class Result:
         if threshold is not None:
             exceeds = (samples > np.asarray(threshold)).astype(np.float64)
             return statistics.shares_are_doubtful(statistics.units_of(exceeds, over))
-        doubtful = statistics.is_doubtful(statistics.units_of(samples, over))
+        largest = self.largest_loss(over)
+        doubtful = statistics.is_doubtful(statistics.units_of(samples, over), largest)
         if part is not None:
             _check_part(part)
-            _, beyond = statistics.worst_units_of(samples, part, over)
+            values, beyond = statistics.worst_units_of(samples, part, over)
+            error = statistics.standard_error(values)
             doubtful |= beyond < statistics.FEW_UNITS
+            doubtful |= statistics.may_miss_a_loss(len(values), error, largest / part)
         return doubtful
+
+    def largest_loss(self, over: Over | None = None) -> np.ndarray:
+        """The size of the largest loss of all sequences, or of each, [1 or K, C]."""
+        is_family = statistics.check_over(over, len(self.regret)) == "family"
+        sizes = self.norms.l_inf
+        return sizes.max(axis=0, keepdims=True) if is_family else sizes
 
     def quantiles(
         self, levels: Sequence[float], kind: Kind = "realised", over: Over | None = None
@@ -397,7 +410,7 @@ class Results(Mapping[str, Result]):
     ) -> np.ndarray:
         """Whether the interval of a `difference` may cover less than it says, bool [1 or K, C]."""
         values = statistics.units_of(self.paired_samples(one, other, kind), over)
-        return statistics.is_doubtful(values)
+        return statistics.is_doubtful(values, self[one].largest_loss(over))
 
     def paired_samples(self, one: str, other: str, kind: Kind = "expected") -> np.ndarray:
         """Regret of one strategy less that of another, game by game, [K, S, C]."""

@@ -32,6 +32,7 @@ __all__ = [
     "holm",
     "in_words",
     "is_doubtful",
+    "may_miss_a_loss",
     "paired_p_value",
     "sequential_interval",
     "share_interval",
@@ -282,11 +283,16 @@ def _ratio_quantiles(centred: np.ndarray, level: float, seed: int) -> np.ndarray
     return np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], axis=0)
 
 
-def is_doubtful(values: np.ndarray) -> np.ndarray:
+def is_doubtful(values: np.ndarray, largest_loss: Any = None) -> np.ndarray:
     """Return where the interval of a mean may cover less than it says, [U, ...] -> bool [...].
 
     That is with fewer than 50 units, with too few for their skewness, with tails too heavy for a
-    variance, or where a unit is not finite; see `spread_is_doubtful`.
+    variance, or where a unit is not finite, see `spread_is_doubtful`; and with too few for losses
+    as large as the largest, see `may_miss_a_loss`.
+
+    Args:
+      values: the units.
+      largest_loss: the size of the largest of the losses that they met, [...], if it is known.
     """
     count = len(values)
     if count < FEW_UNITS:
@@ -299,7 +305,26 @@ def is_doubtful(values: np.ndarray) -> np.ndarray:
     index = np.where(
         (largest[0] > 0) & (inverse > 0), 1 / np.where(inverse > 0, inverse, 1), np.inf
     )
-    return spread_is_doubtful(count, _skewness(values), index)
+    doubtful = spread_is_doubtful(count, _skewness(values), index)
+    if largest_loss is not None:
+        doubtful = doubtful | may_miss_a_loss(count, standard_error(values), largest_loss)
+    return doubtful
+
+
+def may_miss_a_loss(count: int, error: np.ndarray, largest_loss: Any) -> np.ndarray:
+    """Return whether a loss that none of U units has met could move the mean beyond its interval.
+
+    What happened to none of U units may still have a chance of 3 / U (the rule of three; Hanley and
+    Lippman-Hand 1983). To meet the largest loss L that often moves the mean by 3 L / U, which is to
+    be less than two standard errors. Of games that are all alike nothing is said.
+
+    Args:
+      count: U.
+      error: the standard error of the mean, [...].
+      largest_loss: L, [...].
+    """
+    differ = error > 1e-6 * largest_loss  # by more than rounding
+    return differ & (3 * largest_loss / count > 2 * error)
 
 
 def shares_are_doubtful(values: np.ndarray) -> np.ndarray:
@@ -309,7 +334,7 @@ def shares_are_doubtful(values: np.ndarray) -> np.ndarray:
     Shares have a variance, whatever their tails look like.
     """
     is_exact = ((values == 0) | (values == 1)).all(axis=0) & (len(values) > 1)
-    return ~is_exact & spread_is_doubtful(len(values), _skewness(values), np.float64(np.inf))
+    return ~is_exact & spread_is_doubtful(len(values), _skewness(values), np.array(np.inf))
 
 
 def _skewness(values: np.ndarray) -> np.ndarray:

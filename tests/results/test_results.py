@@ -200,6 +200,23 @@ def test_the_worst_part_has_students_interval_by_hand():
     np.testing.assert_allclose([x.item() for x in found], [10.5, 10.5 - half, 10.5 + half])
 
 
+def test_a_loss_that_no_game_may_have_met_makes_a_mean_doubtful():
+    """3 / 100 of the largest loss, 10, is more than two standard errors, of about 0.1, or less."""
+    regret = np.random.default_rng(13).uniform(size=(100, 1, 1))
+    result = made(regret)
+    for spread, doubtful in ((1.0, True), (10.0, False), (0.0, False)):
+        scaled = made(regret * spread)
+        scaled.norms.l_inf[:] = 1.0
+        scaled.norms.l_inf[17] = 10.0
+        assert scaled.is_doubtful().tolist() == [[doubtful]]
+        pair = sf.Results({"a": scaled, "b": result})
+        assert pair.is_doubtful("a", "b") == (spread == 0)
+    assert 2 * stats.sem(regret[:, 0, 0]) < 3 * 10 / 100 < 2 * stats.sem(10 * regret[:, 0, 0])
+    given = made(np.tile(regret[:, 0], (2, 1, 1)).reshape(2, 100, 1))
+    given.norms.l_inf[:] = [[10.0], [1.0]]
+    assert given.is_doubtful(over="sequence").tolist() == [[True], [False]]
+
+
 def test_what_is_doubtful_of_tails_and_differences():
     """Exact shares are never; those of several games on each sequence with few of them are."""
     regret = np.random.default_rng(12).normal(size=(60, 4, 1))
