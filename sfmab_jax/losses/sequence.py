@@ -27,6 +27,7 @@ from sfmab_jax.checks import (
     naming_errors,
     refusing,
     strongly_typed,
+    warn_user,
 )
 from sfmab_jax.losses.draws import round_words
 from sfmab_jax.numerics.threefry import pinned_generator, root_key
@@ -325,7 +326,7 @@ def _trace_users_loss(name: str, family: tuple[Callable[..., Any], Callable[...,
             )
         return returned
 
-    def trace() -> tuple[list[Any], Any, Any, Any]:
+    def trace() -> tuple[list[Any], Any, Any, Any, ClosedJaxpr]:
         # Functions of their own each time, as JAX holds on to what it has traced.
         begin = jax.make_jaxpr(lambda key: first_state(key), return_shape=True)
         play = jax.make_jaxpr(lambda *given: first_loss(*given), return_shape=True)
@@ -335,9 +336,9 @@ def _trace_users_loss(name: str, family: tuple[Callable[..., Any], Callable[...,
         program, (after, loss) = play(before, key, np.int32(1))
         programs = (start, program)
         consts = [x for one in programs for x in (*one.consts, *_literals(one.jaxpr))]
-        return consts, before, after, loss
+        return consts, before, after, loss, program
 
-    numbers, before, after, loss = trace()
+    numbers, before, after, loss, program = trace()
     check_kept(what, "state", before, after)
     new = [function for function in static_functions(family) if not _has_fixed_numbers(function)]
     if not new:
@@ -351,10 +352,27 @@ def _trace_users_loss(name: str, family: tuple[Callable[..., Any], Callable[...,
                 "the same; draw from the key, as jax.random.uniform(key, (num_arms,)), or once "
                 "and outside the function"
             )
+    if _draws_the_same(program.jaxpr):
+        warn_user(
+            f"{what} draws from a key of its own, and reads neither the key nor the round that it "
+            "is given: every round of every sequence has the same losses; draw from the key given"
+        )
     for function in new:
         with suppress(TypeError):  # of a kind that cannot be kept in a set
             _WITH_FIXED_NUMBERS.add(function)
     return loss
+
+
+def _draws_the_same(jaxpr: Jaxpr) -> bool:
+    """Whether the last result, the losses, has draws but depends on nothing that is given."""
+    known, draws = set(jaxpr.invars), False
+    for eqn in jaxpr.eqns:
+        if known.intersection(x for x in eqn.invars if not isinstance(x, Literal)):
+            known.update(eqn.outvars)
+        else:
+            draws |= "random" in str(eqn.primitive)
+    losses = jaxpr.outvars[-1]
+    return draws and (isinstance(losses, Literal) or losses not in known)
 
 
 def _has_fixed_numbers(function: Callable[..., Any]) -> bool:

@@ -307,6 +307,17 @@ def test_wrong_losses_get_their_sentence(name):
     assert "\n" not in str(caught.value)
 
 
+def test_draws_from_a_key_made_inside_are_told():
+    """All rounds of all sequences have the same."""
+    for loss in (
+        lambda key, t: jax.random.uniform(jax.random.key(0), (3,)),
+        lambda key, t: jnp.ones(3) + jax.random.normal(jax.random.PRNGKey(5), (3,)),
+    ):
+        with pytest.warns(RuntimeWarning, match="'mine' draws from a key of its own") as caught:
+            sf.losses.as_loss_sequence(from_function(loss, 3, name="mine"))
+        assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_constants_are_good_losses():
     """The same in every round, from an array outside, or not numbers in a branch not taken."""
     table = jnp.asarray(GENERATOR.random((9, 3)), jnp.float32)
