@@ -138,7 +138,9 @@ class Sweep:
             pair = self.results.difference(labels[place], labels[winner], level=level, kind=kind)
             return Interval(*(side[0, -1].item() for side in pair))
 
-        differences = {place: difference(place) for place in order[1:]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
+            differences = {place: difference(place) for place in order[1:]}
         second = order[1]
         doubtful = self.results.is_doubtful(labels[second], labels[winner], kind)
         return Best(

@@ -213,7 +213,7 @@ class Result:
         """
         statistics.check_level(level)
         values = statistics.units_of(self.samples(kind), over)
-        self._warn_if_no_interval(over, method)
+        self.warn_if_no_interval(over, method)
         if method is None:
             method = "student" if self.first_look is None else "sequential"
         if method == "student":
@@ -250,8 +250,8 @@ class Result:
         is_of_mean = threshold is None and part is None
         samples = self.samples(kind or ("expected" if is_of_mean else "realised"))
         if threshold is not None:
-            exceeds = (samples > np.asarray(threshold)).astype(np.float64)
-            return statistics.shares_are_doubtful(statistics.units_of(exceeds, over))
+            exceeds = statistics.units_of(_exceeds(samples, threshold), over)
+            return statistics.shares_are_doubtful(exceeds)
         largest = self.largest_loss(over)
         doubtful = statistics.is_doubtful(statistics.units_of(samples, over), largest)
         if part is not None:
@@ -285,17 +285,18 @@ class Result:
         """Probability that a game's regret exceeds a threshold, with its interval, [1 or K, C].
 
         Exact for independent games (Clopper and Pearson 1934); over the family with several games
-        on each sequence Student's, of the sequences' shares.
+        on each sequence Student's, of the sequences' shares. Not sequential: where the run could
+        stop early, it holds for one look.
 
         Args:
           threshold: a number, or one for each checkpoint [C].
           level, kind, over: as in `interval`.
         """
         statistics.check_level(level)
-        exceeds = (self.samples(kind) > np.asarray(threshold)).astype(np.float64)
-        interval = statistics.share_interval(statistics.units_of(exceeds, over), level)
+        exceeds = statistics.units_of(_exceeds(self.samples(kind), threshold), over)
+        interval = statistics.share_interval(exceeds, level)
         if np.isnan(interval.low).any():
-            self._warn_if_no_interval(over)
+            self.warn_if_no_interval(over)
         return interval
 
     def conditional_value_at_risk(
@@ -308,7 +309,7 @@ class Result:
         """Mean of the worst part of the games, with its interval, [1 or K, C].
 
         Student's t, as of the units in that part alone: with fewer than 50 of them it is doubtful,
-        see `is_doubtful`.
+        see `is_doubtful`. Not sequential: where the run could stop early, it holds for one look.
 
         Args:
           part: the part of the games, strictly between 0 and 1.
@@ -317,7 +318,7 @@ class Result:
         statistics.check_level(level)
         _check_part(part)
         samples = self.samples(kind)
-        self._warn_if_no_interval(over)
+        self.warn_if_no_interval(over)
         values, beyond = statistics.worst_units_of(samples, part, over)
         interval = statistics.student_interval(values, level, beyond)
         estimate = statistics.conditional_value_at_risk(
@@ -325,7 +326,8 @@ class Result:
         )
         return Interval(estimate, *(side + estimate - interval.estimate for side in interval[1:]))
 
-    def _warn_if_no_interval(self, over: Over | None, method: str | None = None) -> None:
+    def warn_if_no_interval(self, over: Over | None, method: str | None = None) -> None:
+        """Warn where there is a single unit, so that intervals are NaN."""
         sequences, seeds, _ = self.regret.shape
         over = statistics.check_over(over, sequences)
         statistics.warn_if_no_interval(sequences if over == "family" else seeds, over, method)
@@ -351,6 +353,17 @@ class Result:
 def _check_part(part: Any) -> None:
     if not 0 < part < 1:
         raise ValueError(f"part is {part}; it lies strictly between 0 and 1")
+
+
+def _exceeds(samples: np.ndarray, threshold: Any) -> np.ndarray:
+    """Return 1 where samples [K, S, C] exceed a number, or one for each checkpoint [C], else 0."""
+    number = samples.shape[-1]
+    if np.shape(threshold) not in ((), (number,)):
+        raise ValueError(
+            f"threshold has shape {list(np.shape(threshold))}; give a number, or one for each of "
+            f"the {number} checkpoints"
+        )
+    return (samples > np.asarray(threshold)).astype(np.float64)
 
 
 class Results(Mapping[str, Result]):
@@ -392,7 +405,8 @@ class Results(Mapping[str, Result]):
         """Mean regret of one strategy less that of another, with its interval, [1 or K, C].
 
         Paired: both play the same losses with the same random numbers, so that much of the chance
-        cancels. Student's t, or sequential where the run could stop early.
+        cancels. Student's t, or sequential where the run could stop early. NaN, with a warning,
+        for a single unit; see also `is_doubtful`.
 
         Args:
           one, other: names.
@@ -400,6 +414,7 @@ class Results(Mapping[str, Result]):
         """
         statistics.check_level(level)
         values = statistics.units_of(self.paired_samples(one, other, kind), over)
+        self[one].warn_if_no_interval(over)
         first_look = self[one].first_look
         if first_look is None:
             return statistics.student_interval(values, level)

@@ -246,6 +246,21 @@ def test_difference_is_paired():
         ours.difference("a", "c")
 
 
+def test_a_difference_of_single_units_says_so():
+    ours = sf.Results({name: made(np.ones((1, 1, 2))) for name in "ab"})
+    with pytest.warns(RuntimeWarning, match="a single game on a sequence has no interval"):
+        assert np.isnan(ours.difference("a", "b").low).all()
+    with pytest.warns(RuntimeWarning, match="a single loss sequence tells nothing of the family"):
+        ours.difference("a", "b", over="family")
+
+
+def test_thresholds_are_one_or_one_for_each_checkpoint():
+    result = made(np.ones((1, 9, 2)))
+    for call in (result.tail_probability, lambda three: result.is_doubtful(threshold=three)):
+        with pytest.raises(ValueError, match=r"threshold has shape \[3\]; .* each of the 2 check"):
+            call([1, 2, 3])
+
+
 def test_quantiles():
     """Order statistics of 0 ... 100 in any order; NumPy's on others."""
     generator = np.random.default_rng(4)
