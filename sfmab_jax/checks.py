@@ -238,7 +238,11 @@ def check_kept(what: str, place: str, before: Any, after: Any) -> None:
 
 def described(state: Any) -> str:
     """Return a state in words, with the types of its arrays: Floor(num_rounds=float32[])."""
-    types = jax.tree.map(lambda x: _Type(f"{x.dtype}{list(x.shape)}"), state)
+
+    def of(leaf: Any) -> Any:
+        return _Type(f"{leaf.dtype}{list(leaf.shape)}") if hasattr(leaf, "dtype") else leaf
+
+    types = jax.tree.map(of, state)
     return shorten(repr(types), 120)
 
 

@@ -2,7 +2,7 @@
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -160,7 +160,7 @@ def simulate(
     >>> result.regret.shape
     (1, 8, 2)
     """
-    if isinstance(strategies, list | tuple) and not isinstance(strategies, Bandit):
+    if isinstance(strategies, list | tuple | set) and not isinstance(strategies, Bandit):
         raise ValueError(
             f"strategies is a {type(strategies).__name__} of {len(strategies)}; give a Bandit, or "
             'a dict that names them, as {"first": ..., "second": ...}'
@@ -226,7 +226,7 @@ def simulate(
             "keep='moments' keeps nothing of single games: no record, certificate, arm_counts, "
             "pseudo_regret, policy_regret, switches or bookmarks; use keep='games'"
         )
-    _check_until(until, run, keep, bookmarks)
+    _check_until(until, named, run, keep, bookmarks)
     for name, bandit in named.items():
         check_shapes(name, bandit, sequence.num_arms, dtype)
         check_record(record, bandit, sequence.num_arms, dtype)
@@ -469,6 +469,7 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
     ]
 
     not_finite: dict[int, Norms] = {}  # of the losses of all games, by batch
+    largest_loss: dict[int, np.ndarray] = {}  # by batch [C]
 
     def add(number: int, batch: int, played: tuple[BatchResults, Row]) -> np.ndarray | None:
         """Add a batch; return the first rounds without a law, if any."""
@@ -476,6 +477,7 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
         norms = norms_from_row(row, run.losses.num_arms, run.checkpoints, run.unit)
         if not np.isfinite(norms.l_1).all():
             not_finite[batch] = norms
+        largest_loss[batch] = norms.l_inf.max(axis=0)
         totals = np.stack([results.realised, results.expected], axis=1)
         summarizers[number].add(batch * run.batch_games, totals - norms.best[:, None])
         first = results.first_without_law
@@ -495,6 +497,7 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
             num_sequences=run.num_sequences,
             num_seeds=run.num_seeds,
             num_arms=run.losses.num_arms,
+            largest_loss=np.max(list(largest_loss.values()), axis=0),
             **_description(run, seconds[number]),
             **summarizers[number].collected(),
         )
@@ -520,7 +523,9 @@ def _description(run: Run, seconds: float) -> dict[str, Any]:
     }
 
 
-def _check_until(until: Any, run: Run, keep: str, bookmarks: Bookmarks | None) -> None:
+def _check_until(
+    until: Any, names: Collection[str], run: Run, keep: str, bookmarks: Bookmarks | None
+) -> None:
     """Refuse what is no rule to stop, and what a run with one cannot do."""
     if until is None:
         return
@@ -529,6 +534,12 @@ def _check_until(until: Any, run: Run, keep: str, bookmarks: Bookmarks | None) -
             f"until is {until!r}; give sf.until.precise(...), sf.until.decided(...) or an "
             "sf.until.Until of your own"
         )
+    for name in until.names:
+        if name not in names:
+            raise ValueError(
+                f"until= waits for {until.aim}, but there is no strategy {name!r}; there are "
+                f"{', '.join(map(repr, names))}"
+            )
     if keep == "moments" or bookmarks is not None:
         raise ValueError("until= needs the games themselves: keep='games', and no bookmarks")
     if run.losses.table is not None and run.num_sequences > 1 and until.over != "sequence":

@@ -17,7 +17,7 @@ from sfmab_jax.engine.validate import check_rounds
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.results.plotting import LINE_STYLES, literal
 from sfmab_jax.results.result import Kind, Result, Results
-from sfmab_jax.results.statistics import Interval, check_level, is_doubtful, units_of
+from sfmab_jax.results.statistics import Interval, check_level
 from sfmab_jax.simulate import simulate
 
 __all__ = ["Best", "Sweep", "sweep"]
@@ -138,15 +138,17 @@ class Sweep:
             pair = self.results.difference(labels[place], labels[winner], level=level, kind=kind)
             return Interval(*(side[0, -1].item() for side in pair))
 
-        differences = {place: difference(place) for place in order[1:]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
+            differences = {place: difference(place) for place in order[1:]}
         second = order[1]
-        pairs = self.results.paired_samples(labels[second], labels[winner], kind)[..., -1:]
+        doubtful = self.results.is_doubtful(labels[second], labels[winner], kind)
         return Best(
             point=points[winner],
             mean=float(final[winner]),
             runner_up=points[second],
             difference=differences[second],
-            is_doubtful=bool(is_doubtful(units_of(pairs)).any()),
+            is_doubtful=bool(doubtful[:, -1].any()),
             ties=tuple(points[place] for place, gap in differences.items() if not gap.low > 0),
         )
 
@@ -290,7 +292,8 @@ def _check(factory: Any, parameters: Mapping[str, Any], options: Mapping[str, An
 def _is_axis(value: Any) -> bool:
     if isinstance(value, np.ndarray | jax.Array):
         return value.ndim > 0
-    return isinstance(value, list | tuple | range)
+    is_named = hasattr(value, "_fields")  # a potential, a rule to stop: one value each
+    return isinstance(value, list | tuple | range) and not is_named
 
 
 def _axis(name: str, given: Any) -> tuple[Any, ...]:

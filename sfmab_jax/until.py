@@ -31,12 +31,14 @@ class Until(NamedTuple):
       aim: what it waits for, in words.
       most_games: of each strategy, after which it is given up, with a warning.
       over: what its intervals are over, "family" or "sequence"; None for the default.
+      names: the strategies that it compares.
     """
 
     is_enough: Callable[[Results], bool]
     aim: str
     most_games: int = _MOST_GAMES
     over: Over | None = None
+    names: tuple[str, ...] = ()
 
 
 def precise(
@@ -110,10 +112,13 @@ def decided(
     "a difference between 'exp3' and 'ucb1'"
     """
     check_level(level)
+    if one == other:
+        raise ValueError(f"one and other are both {one!r}; give the names of two strategies")
 
     def is_enough(results: Results) -> bool:
         _, low, high = results.difference(one, other, level=level, kind=kind, over=over)
         return bool(((low[:, -1] > 0) | (high[:, -1] < 0)).all())
 
     number = check_integer("most_games", most_games, 1, 2**31 - 1)
-    return Until(is_enough, f"a difference between {one!r} and {other!r}", number, over)
+    aim = f"a difference between {one!r} and {other!r}"
+    return Until(is_enough, aim, number, over, (one, other))

@@ -161,6 +161,8 @@ def _checked(part: Any, subject: str, place: str, num_arms: int) -> Any:
                 returned = function(*arguments)
             if kind in shapes:
                 _check_shape(what, returned, shapes[kind])
+                if kind == "probabilities":
+                    _check_floats(what, returned)
             else:
                 _check_leaves(what, place, returned)
             return returned
@@ -176,9 +178,18 @@ def _checked(part: Any, subject: str, place: str, num_arms: int) -> Any:
 def _check_shape(what: str, returned: Any, shape: tuple[int, ...]) -> None:
     """Refuse what is not an array of this shape."""
     if not _is_array(returned) or np.shape(returned) != shape:
-        text = f"shape {list(np.shape(returned))}" if _is_array(returned) else repr(returned)
+        text = f"shape {list(np.shape(returned))}" if _is_array(returned) else described(returned)
         wanted = "one number for each arm, " if shape else "a number, "
         raise PartError(f"{what} returns {shorten(text, 80)}; return {wanted}{list(shape)}")
+
+
+def _check_floats(what: str, law: Any) -> None:
+    """Refuse an array of integers, truth values or small floats for a law."""
+    if law.dtype not in (np.float32, np.float64):
+        raise PartError(
+            f"{what} returns {described(law)}; return a law of play's type, as by "
+            "law.astype(play.dtype)"
+        )
 
 
 def _is_array(value: Any) -> bool:
@@ -216,6 +227,10 @@ def _check_play(subject: str, state: Any, num_arms: int) -> None:
     if shape != (num_arms,):
         raise PartError(
             f"{what} has play {described(state.play)}; give one number for each arm, [{num_arms}]"
+        )
+    if state.play.dtype.kind not in "fV":
+        raise PartError(
+            f"{what} has play {described(state.play)}; make it of the dtype that init is given"
         )
 
 
@@ -264,11 +279,14 @@ def check_record(
         raise ValueError(f"record is {record!r}; give a function of the bandit's state, or None")
 
     def check_leaves() -> None:
-        for leaf in jax.tree.leaves(record(bandit.init(num_arms, dtype))):
+        with naming_errors("record"):
+            kept = record(bandit.init(num_arms, dtype))
+        for leaf in jax.tree.leaves(kept):
             if not isinstance(leaf, jax.Array | np.ndarray | np.generic | int | float):
                 raise ValueError(f"record returned {leaf!r}; return arrays, or a pytree of them")
 
-    jax.eval_shape(check_leaves)
+    with refusing():
+        jax.eval_shape(check_leaves)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:

@@ -134,27 +134,50 @@ def refuse_columns(
     raise ValueError(f"{path}: {label(names, first)} {what}; {fix}")
 
 
-def check_counting(path: Path, names: Sequence[str] | None, first: int, cells: np.ndarray) -> None:
-    """Raise ValueError if the first column counts the rows or holds days as 20240131.
+def check_counting(
+    path: Path, names: Sequence[str] | None, chosen: Sequence[int], table: np.ndarray
+) -> None:
+    """Raise ValueError if the first or last column counts the rows or holds days as 20240131.
+
+    The first counts if it goes up by 1. Other even steps, such as those of seconds, and the last
+    column need five rows, and another column that does not go by even steps.
 
     Args:
       path: of the file.
       names: of its columns, if they have any.
-      first: the number of the column.
-      cells: what it holds, [rows].
+      chosen: the numbers of those that are read.
+      table: what they hold, [rows, columns].
     """
-    if len(cells) < 3 or not (cells == np.trunc(cells)).all():
+    if len(chosen) < 2:
         return
-    if (np.diff(cells) == 1).all():
-        what = f"counts the rows: {', '.join(f'{cell:.0f}' for cell in cells[:3])}, ..."
-    elif _are_days(cells):
-        what = f"holds dates, as {cells[0]:.0f}"
-    else:
-        return
-    raise ValueError(
-        f"{path}: {label(names, first)} {what}; give index={_option(names, first)} to leave it "
-        "out, or list all arms in columns= to keep it"
-    )
+    for place in (0, -1):
+        cells = table[:, place]
+        if len(cells) < 3 or not (cells == np.trunc(cells)).all():
+            continue
+        is_count = place == 0 and (np.diff(cells) == 1).all()
+        if is_count or (_steps_evenly(cells) and not _all_step_evenly(table)):
+            what = f"counts the rows: {', '.join(f'{cell:.0f}' for cell in cells[:3])}, ..."
+        elif _are_days(cells):
+            what = f"holds dates, as {cells[0]:.0f}"
+        else:
+            continue
+        column = chosen[place]
+        raise ValueError(
+            f"{path}: {label(names, column)} {what}; give index={_option(names, column)} to leave "
+            "it out, or list all arms in columns= to keep it"
+        )
+
+
+def _steps_evenly(cells: np.ndarray) -> bool:
+    """Whether five numbers or more go up or down by one step."""
+    steps = np.diff(cells)
+    return len(cells) >= 5 and bool(steps[0] != 0 and (steps == steps[0]).all())
+
+
+def _all_step_evenly(table: np.ndarray) -> bool:
+    """Whether all columns do, as those of a made-up table."""
+    steps = np.diff(table, axis=0)
+    return bool((steps == steps[0]).all())
 
 
 def _are_days(cells: np.ndarray) -> bool:

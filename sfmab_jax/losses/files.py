@@ -255,6 +255,6 @@ def _read_parquet(path: Path, columns: Iterable[Column] | None, index: Column | 
             f"{path} has {table[t, i]} in row {t + 1}, {label(names, chosen[i])}; give a finite "
             "number, or leave out the row, or the column by index= or columns="
         )
-    if columns is None and len(chosen) > 1:
-        check_counting(path, names, chosen[0], table[:, 0].astype(np.float64))
+    if columns is None:
+        check_counting(path, names, chosen, table.astype(np.float64))
     return table

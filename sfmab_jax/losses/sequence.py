@@ -28,6 +28,7 @@ from sfmab_jax.checks import (
     naming_errors,
     refusing,
     strongly_typed,
+    warn_user,
 )
 from sfmab_jax.losses.draws import round_words
 from sfmab_jax.numerics.threefry import pinned_generator, root_key
@@ -412,7 +413,7 @@ def _trace_users_loss(
             )
         return returned
 
-    def trace() -> tuple[list[Any], Any, Any, Any]:
+    def trace() -> tuple[list[Any], Any, Any, Any, ClosedJaxpr]:
         # Functions of their own each time, as JAX holds on to what it has traced.
         begin = jax.make_jaxpr(lambda key: first_state(key), return_shape=True)
         play = jax.make_jaxpr(lambda *given: first_loss(*given), return_shape=True)
@@ -422,9 +423,9 @@ def _trace_users_loss(
         program, (after, loss) = play(before, key, np.int32(1), *shown)
         programs = (start, program)
         consts = [x for one in programs for x in (*one.consts, *_literals(one.jaxpr))]
-        return consts, before, after, loss
+        return consts, before, after, loss, program
 
-    numbers, before, after, loss = trace()
+    numbers, before, after, loss, program = trace()
     check_kept(what, "state", before, after)
     new = [function for function in static_functions(family) if not _has_fixed_numbers(function)]
     if not new:
@@ -438,10 +439,27 @@ def _trace_users_loss(
                 "the same; draw from the key, as jax.random.uniform(key, (num_arms,)), or once "
                 "and outside the function"
             )
+    if _draws_the_same(program.jaxpr):
+        warn_user(
+            f"{what} draws from a key of its own, and reads neither the key nor the round that it "
+            "is given: every round of every sequence has the same losses; draw from the key given"
+        )
     for function in new:
         with suppress(TypeError):  # of a kind that cannot be kept in a set
             _WITH_FIXED_NUMBERS.add(function)
     return loss
+
+
+def _draws_the_same(jaxpr: Jaxpr) -> bool:
+    """Whether the last result, the losses, has draws but depends on nothing that is given."""
+    known, draws = set(jaxpr.invars), False
+    for eqn in jaxpr.eqns:
+        if known.intersection(x for x in eqn.invars if not isinstance(x, JaxprLiteral)):
+            known.update(eqn.outvars)
+        else:
+            draws |= "random" in str(eqn.primitive)
+    losses = jaxpr.outvars[-1]
+    return draws and (isinstance(losses, JaxprLiteral) or losses not in known)
 
 
 def _has_fixed_numbers(function: Callable[..., Any]) -> bool:

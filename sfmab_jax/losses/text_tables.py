@@ -94,8 +94,8 @@ def read_text_table(
         raise ValueError(f"{path} {error}") from None
     except csv.Error as error:
         raise ValueError(f"{path}: {error}; give numbers, with {separator!r} between") from None
-    if columns is None and len(chosen) > 1:
-        check_counting(path, head.names, chosen[0], table[:, 0])
+    if columns is None:
+        check_counting(path, head.names, chosen, table)
     first = [head.rows[0][j].strip() for j in chosen]
     if head.names is None and len(head.rows) > 1 and len(first) > 2 and _counts(first):
         warnings.warn(

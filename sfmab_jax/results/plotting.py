@@ -239,7 +239,7 @@ def difference(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         interval = pairs.difference(one, other, level=level, kind=kind, over=over)
-        doubtful = len(values) > 1 and statistics.is_doubtful(values)[:, -1].any()
+        doubtful = len(values) > 1 and pairs.is_doubtful(one, other, kind, over)[:, -1].any()
     mean, low, high = (side / unit for side in interval)
     said = (f"paired {band_words('interval', level)}", about(results[one], over), bool(doubtful))
     first, second = ((labels or {}).get(name, literal(name)) for name in (one, other))
@@ -356,8 +356,9 @@ def _shares(
     for block in np.array_split(x, max(1, samples.size * len(x) // _COMPARISONS)):
         values = statistics.units_of((samples[..., None] > block).astype(np.float64), over)
         share, low, high = statistics.share_interval(values, level)
-        exact = ((values == 0) | (values == 1)).all() and len(values) > 1
-        unsure = np.full(share.shape, False) if exact else statistics.is_doubtful(values)
+        unsure = statistics.shares_are_doubtful(values)
+        if unsure.any() and len(values) < statistics.FEW_UNITS:
+            unsure[:] = True  # a band at thresholds that no game or every game exceeds says little
         none = share <= 0
         parts.append(
             [np.where(none, np.nan, share)]

@@ -134,7 +134,10 @@ class Result:
     def in_words(self) -> str:
         """Return the final mean regret with its 95% interval, of what it is, and how sure."""
         last = replace(
-            self, regret=self.regret[..., -1:], expected_regret=self.expected_regret[..., -1:]
+            self,
+            regret=self.regret[..., -1:],
+            expected_regret=self.expected_regret[..., -1:],
+            norms=self.norms._replace(l_inf=self.norms.l_inf[:, -1:]),
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a single game has no interval
@@ -269,7 +272,7 @@ class Result:
         """
         statistics.check_level(level)
         values = statistics.units_of(self.samples(kind), over)
-        self._warn_if_no_interval(over, method)
+        self.warn_if_no_interval(over, method)
         if method is None:
             method = "student" if self.first_look is None else "sequential"
         if method == "student":
@@ -282,12 +285,47 @@ class Result:
             raise ValueError(f"method is {method!r}; choose 'student', 'bootstrap' or 'sequential'")
         return interval.low, interval.high
 
-    def is_doubtful(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
+    def is_doubtful(
+        self,
+        kind: Kind | None = None,
+        over: Over | None = None,
+        *,
+        threshold: Any = None,
+        part: float | None = None,
+    ) -> np.ndarray:
         """Whether an interval may cover less than it says, bool [1 or K, C].
 
-        So it is with fewer than 50 units, or too few for their skewness or their heavy tails.
+        So it is with fewer than 50 units, or too few for their skewness, for their heavy tails or
+        for the largest loss, which a few games more might meet.
+
+        Args:
+          kind, over: as in the interval that is asked about.
+          threshold: asks about the interval of ``tail_probability(threshold)``.
+          part: asks about that of ``conditional_value_at_risk(part)``, for which 50 units are
+            needed in the worst part: 1,000 in all for 5%.
         """
-        return statistics.is_doubtful(statistics.units_of(self.samples(kind), over))
+        if threshold is not None and part is not None:
+            raise ValueError(f"threshold is {threshold!r} and part is {part!r}; give one of them")
+        is_of_mean = threshold is None and part is None
+        samples = self.samples(kind or ("expected" if is_of_mean else "realised"))
+        if threshold is not None:
+            exceeds = statistics.units_of(_exceeds(samples, threshold), over)
+            return statistics.shares_are_doubtful(exceeds)
+        largest = self.largest_loss(over)
+        doubtful = statistics.is_doubtful(statistics.units_of(samples, over), largest)
+        if part is not None:
+            _check_part(part)
+            values, beyond = statistics.worst_units_of(samples, part, over)
+            error = statistics.standard_error(values)
+            doubtful |= beyond < statistics.FEW_UNITS
+            doubtful |= statistics.may_miss_a_loss(len(values), error, largest / part)
+        return doubtful
+
+    def largest_loss(self, over: Over | None = None) -> np.ndarray:
+        """The size of the largest loss of all sequences, or of each, [1 or K, C]."""
+        is_family = statistics.check_over(over, len(self.regret)) == "family"
+        sizes = self.norms.l_inf
+        return sizes.max(axis=0, keepdims=True) if is_family else sizes
 
     def quantiles(
         self, levels: Sequence[float], kind: Kind = "realised", over: Over | None = None
@@ -306,17 +344,18 @@ class Result:
         """Probability that a game's regret exceeds a threshold, with its interval, [1 or K, C].
 
         Exact for independent games (Clopper and Pearson 1934); over the family with several games
-        on each sequence Student's, of the sequences' shares.
+        on each sequence Student's, of the sequences' shares. Not sequential: where the run could
+        stop early, it holds for one look.
 
         Args:
           threshold: a number, or one for each checkpoint [C].
           level, kind, over: as in `interval`.
         """
         statistics.check_level(level)
-        exceeds = (self.samples(kind) > np.asarray(threshold)).astype(np.float64)
-        interval = statistics.share_interval(statistics.units_of(exceeds, over), level)
+        exceeds = statistics.units_of(_exceeds(self.samples(kind), threshold), over)
+        interval = statistics.share_interval(exceeds, level)
         if np.isnan(interval.low).any():
-            self._warn_if_no_interval(over)
+            self.warn_if_no_interval(over)
         return interval
 
     def conditional_value_at_risk(
@@ -328,25 +367,26 @@ class Result:
     ) -> Interval:
         """Mean of the worst part of the games, with its interval, [1 or K, C].
 
+        Student's t, as of the units in that part alone: with fewer than 50 of them it is doubtful,
+        see `is_doubtful`. Not sequential: where the run could stop early, it holds for one look.
+
         Args:
           part: the part of the games, strictly between 0 and 1.
           level, kind, over: as in `interval`.
         """
         statistics.check_level(level)
-        if not 0 < part < 1:
-            raise ValueError(f"part is {part}; it lies strictly between 0 and 1")
+        _check_part(part)
         samples = self.samples(kind)
-        games = statistics.games_of(samples, over)
-        edge = np.quantile(games, 1 - part, axis=0)
-        # Its mean is the value at risk, and its spread that of the estimate (Rockafellar and
-        # Uryasev 2000; the edge need not be known any better).
-        excess = edge[:, None] + np.maximum(samples - edge[:, None], 0) / part
-        self._warn_if_no_interval(over)
-        interval = statistics.student_interval(statistics.units_of(excess, over), level)
-        estimate = statistics.conditional_value_at_risk(games, 1 - part)
+        self.warn_if_no_interval(over)
+        values, beyond = statistics.worst_units_of(samples, part, over)
+        interval = statistics.student_interval(values, level, beyond)
+        estimate = statistics.conditional_value_at_risk(
+            statistics.games_of(samples, over), 1 - part
+        )
         return Interval(estimate, *(side + estimate - interval.estimate for side in interval[1:]))
 
-    def _warn_if_no_interval(self, over: Over | None, method: str | None = None) -> None:
+    def warn_if_no_interval(self, over: Over | None, method: str | None = None) -> None:
+        """Warn where there is a single unit, so that intervals are NaN."""
         sequences, seeds, _ = self.regret.shape
         over = statistics.check_over(over, sequences)
         statistics.warn_if_no_interval(sequences if over == "family" else seeds, over, method)
@@ -367,6 +407,22 @@ class Result:
     def plot(self) -> "Plots":
         """``plot()`` draws the regret against the rounds, ``plot.tails()`` its tails."""
         return Results({self.name: self}).plot
+
+
+def _check_part(part: Any) -> None:
+    if not 0 < part < 1:
+        raise ValueError(f"part is {part}; it lies strictly between 0 and 1")
+
+
+def _exceeds(samples: np.ndarray, threshold: Any) -> np.ndarray:
+    """Return 1 where samples [K, S, C] exceed a number, or one for each checkpoint [C], else 0."""
+    number = samples.shape[-1]
+    if np.shape(threshold) not in ((), (number,)):
+        raise ValueError(
+            f"threshold has shape {list(np.shape(threshold))}; give a number, or one for each of "
+            f"the {number} checkpoints"
+        )
+    return (samples > np.asarray(threshold)).astype(np.float64)
 
 
 class Results(Mapping[str, Result]):
@@ -408,7 +464,8 @@ class Results(Mapping[str, Result]):
         """Mean regret of one strategy less that of another, with its interval, [1 or K, C].
 
         Paired: both play the same losses with the same random numbers, so that much of the chance
-        cancels. Student's t, or sequential where the run could stop early.
+        cancels. Student's t, or sequential where the run could stop early. NaN, with a warning,
+        for a single unit; see also `is_doubtful`.
 
         Args:
           one, other: names.
@@ -416,16 +473,26 @@ class Results(Mapping[str, Result]):
         """
         statistics.check_level(level)
         values = statistics.units_of(self.paired_samples(one, other, kind), over)
+        self[one].warn_if_no_interval(over)
         first_look = self[one].first_look
         if first_look is None:
             return statistics.student_interval(values, level)
         return statistics.sequential_interval(values, level, first_look)
 
+    def is_doubtful(
+        self, one: str, other: str, kind: Kind = "expected", over: Over | None = None
+    ) -> np.ndarray:
+        """Whether the interval of a `difference` may cover less than it says, bool [1 or K, C]."""
+        values = statistics.units_of(self.paired_samples(one, other, kind), over)
+        return statistics.is_doubtful(values, self[one].largest_loss(over))
+
     def paired_samples(self, one: str, other: str, kind: Kind = "expected") -> np.ndarray:
         """Regret of one strategy less that of another, game by game, [K, S, C]."""
         for name in (one, other):
             if name not in self:
-                raise ValueError(f"there is no strategy {name!r}; there are {', '.join(self)}")
+                raise ValueError(
+                    f"there is no strategy {name!r}; there are {', '.join(map(repr, self))}"
+                )
         return self[one].samples(kind) - self[other].samples(kind)
 
     def save(self, path: str | os.PathLike) -> Path:

@@ -38,6 +38,7 @@ class Summary:
         of the means of several.
       counts: how many games have regret in each of the bins of a histogram, int64 [2, C, bins].
       smallest, largest: regret of any game, [2, C].
+      largest_loss: the size of the largest loss of any sequence, [C].
     """
 
     name: str
@@ -57,6 +58,7 @@ class Summary:
     counts: np.ndarray
     smallest: np.ndarray
     largest: np.ndarray
+    largest_loss: np.ndarray
     sees: Sees = "nothing"
 
     def __repr__(self) -> str:
@@ -102,9 +104,12 @@ class Summary:
         mean = self.units.mean[place][None]
         if count < 2:
             return mean * np.nan, mean * np.nan
-        error = np.sqrt(self.units.squares[place] / (count - 1) / count)
-        half = student_quantile(level, count) * error
+        half = student_quantile(level, count) * self._standard_error(kind)
         return mean - half, mean + half
+
+    def _standard_error(self, kind: Kind) -> np.ndarray:
+        count = self.units.number
+        return np.sqrt(self.units.squares[_place(kind)] / max(1, count - 1) / count)
 
     def is_doubtful(self, kind: Kind = "expected", over: Over | None = None) -> np.ndarray:
         """Whether the interval may cover less than it says, bool [1, C]; see `Result`."""
@@ -114,7 +119,10 @@ class Summary:
         middles = (edges[1:] + edges[:-1]) / 2
         index = np.array([tail_index(middles, counts) for counts in self.counts[place]])
         skewness = self.units.skewness[place]
-        return statistics.spread_is_doubtful(self.units.number, skewness, index)[None]
+        count = self.units.number
+        doubtful = statistics.spread_is_doubtful(count, skewness, index)
+        error = self._standard_error(kind)
+        return (doubtful | statistics.may_miss_a_loss(count, error, self.largest_loss))[None]
 
     def _check_over(self, over: str | None) -> Over:
         kept = statistics.check_over(None, self.num_sequences)
@@ -161,7 +169,7 @@ def _place(kind: str) -> int:
 
 # What a file holds of each strategy: as it is written there, arrays, moments; and the histogram.
 _MOMENTS = ("games", "units")
-_ARRAYS = ("rounds", "smallest", "largest")
+_ARRAYS = ("rounds", "smallest", "largest", "largest_loss")
 _DESCRIPTION = tuple(
     field.name for field in fields(Summary) if field.name not in (*_MOMENTS, *_ARRAYS, "counts")
 )

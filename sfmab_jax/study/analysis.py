@@ -89,7 +89,7 @@ def summarize(study: Study) -> list[SummaryRow]:
                 mean=float(student.estimate[0]),
                 low=float(student.low[0]),
                 high=float(student.high[0]),
-                doubtful=bool(statistics.is_doubtful(values)[0]),
+                doubtful=bool(statistics.is_doubtful(values, _largest_loss(result))[0]),
                 bootstrap_low=float(bootstrap.low[0]),
                 bootstrap_high=float(bootstrap.high[0]),
                 median=float(median),
@@ -112,6 +112,10 @@ def _pseudo_units(result: Result) -> np.ndarray:
     if "pseudo_regret" not in result.kept:
         return np.full((1, 1), np.nan)
     return statistics.units_of(result.pseudo_regret[:, :, -1])
+
+
+def _largest_loss(result: Result) -> float:
+    return float(result.norms.l_inf[:, -1].max())
 
 
 def proven_bound(entry: CellResult) -> np.ndarray | None:
@@ -177,7 +181,7 @@ def compare_pairs(study: Study) -> list[DifferenceRow]:
                     difference=float(interval.estimate[0]),
                     low=float(interval.low[0]),
                     high=float(interval.high[0]),
-                    doubtful=bool(statistics.is_doubtful(values)[0]),
+                    doubtful=bool(statistics.is_doubtful(values, _largest_loss(a))[0]),
                     p_value=statistics.paired_p_value(values[:, 0]),
                     adjusted_p_value=np.nan,
                 )
@@ -236,7 +240,8 @@ def fit_growth(study: Study) -> list[GrowthRow]:
             values = statistics.units_of(result.expected_regret[:, :, late])[:, 0]
             growth = statistics.growth_exponent(result.rounds[late], values)
             fixed = f"{cell.losses}, n = {cell.num_arms}, scale = {cell.scale:g}"
-            doubtful = bool(statistics.is_doubtful(values).any())
+            largest = result.largest_loss()[0, late]
+            doubtful = bool(statistics.is_doubtful(values, largest).any())
             points = int(late.sum())
             rows.append(GrowthRow(cell.strategy, "round", fixed, points, *growth, doubtful))
     names = {1: "n", 2: "T", 3: "scale"}
@@ -271,5 +276,6 @@ def _fit_along_grid(
         f"{name}{value:g}" if name else str(value) for name, value in zip(names, rest)
     )
     growth = statistics.growth_exponent(x, values)
-    doubtful = bool(statistics.is_doubtful(values).any())
+    largest = np.array([_largest_loss(entry.result) for entry in line])
+    doubtful = bool(statistics.is_doubtful(values, largest).any())
     return GrowthRow(strategy, variable, fixed, len(x), *growth, doubtful)

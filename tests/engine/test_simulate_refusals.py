@@ -65,6 +65,8 @@ FAMILY = sf.losses.uniform(num_arms=2)
         ({"dtype": jnp.int32}, "dtype is int32"),
         ({"dtype": "single precision"}, "dtype is 'single precision'"),
         ({"record": "play"}, "record is 'play'"),
+        ({"record": lambda state: state.eta}, r"record fails: .* no attribute 'eta' \(line \d+ of"),
+        ({"record": lambda state: "play"}, "record returned 'play'; return arrays"),
         ({"devices": []}, r"devices is \[\]"),
         ({"devices": ["cpu"]}, "devices has 'cpu'"),
         ({"devices": 2}, "devices is 2"),

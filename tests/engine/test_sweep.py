@@ -188,3 +188,15 @@ def test_functions_made_anew_for_each_point_are_named():
     warn_if_compiled_apart(axes, points(lambda rate: Partial(constant_rate, rate)))
     with pytest.warns(UserWarning, match=r"the 2 points need 2 programs.*Partial\(function"):
         warn_if_compiled_apart(axes, points(lambda rate: lambda t: rate))
+
+
+def test_a_potential_and_a_rule_to_stop_are_one_value_each():
+    """They are tuples, but no axes."""
+
+    def factory(potential, rate):
+        follower = sf.full_information.ftrl(potential, rate)
+        return sf.compose(sf.sampling.as_played(), sf.estimation.importance_weighted(), follower)
+
+    given = {"potential": sf.potentials.negative_entropy(), "rate": [0.1, 0.2]}
+    until = sf.until.precise(width=1e3)
+    assert sf.sweep(factory, LOSSES, until=until, **given, **HOW).shape == (2,)

@@ -138,6 +138,13 @@ def test_ctrl_c_keeps_the_looks_before():
         (lambda: sf.until.precise(width=-1.0), "width is -1.0"),
         (lambda: sf.until.decided("a", "b", level=2), "level is 2"),
         (lambda: sf.until.precise(width=1.0, most_games=0), "most_games is 0"),
+        (lambda: sf.until.decided("a", "a"), "one and other are both 'a'"),
+        (
+            lambda: sf.simulate(
+                {"a, b": UNIFORM}, BERNOULLI, until=sf.until.decided("a, b", "b"), num_rounds=10**8
+            ),
+            "waits for a difference between 'a, b' and 'b', but .* no strategy 'b'; .* are 'a, b'",
+        ),
         (
             lambda: sf.simulate(UNIFORM, BERNOULLI, until=0.1),
             r"until is 0.1; give sf.until.precise",

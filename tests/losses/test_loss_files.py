@@ -300,6 +300,21 @@ def test_sequences_with_a_row_for_each_arm(tmp_path):
         sf.losses.from_file(path, transpose=True)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "0,1\n2,3\n4,5\n6,7\n8,9\n",  # made up: all columns go by even steps
+        "1,7\n1,3\n1,5\n1,2\n1,9\n",  # a constant arm
+        "5,1\n7,2\n6,3\n",  # three rows may be chance
+        "0,1\n1,3\n0,2\n1,4\n0,7\n",
+    ],
+)
+def test_tables_whose_columns_count_nothing(content, tmp_path):
+    (tmp_path / "x.csv").write_text(content)
+    table = sf.losses.from_file(tmp_path / "x.csv").table[0]
+    np.testing.assert_array_equal(table, np.loadtxt(content.splitlines(), delimiter=","))
+
+
 # Content of x.csv, options, and what is said.
 TRAPS = {
     "a count from 0": (
@@ -316,6 +331,31 @@ TRAPS = {
         "t,a\n1999,.5\n2000,.25\n2001,4\n",
         {},
         "column 't' counts the rows: 1999, .*index='t'",
+    ),
+    "every fifth round": (
+        "t,a\n0,.5\n5,.25\n10,4\n15,1\n20,1\n",
+        {},
+        "column 't' counts the rows: 0, 5, 10, .*; give index='t' to",
+    ),
+    "seconds": (
+        "t,a\n1700000000,.5\n1700000060,.25\n1700000120,4\n1700000180,1\n1700000240,1\n",
+        {},
+        "column 't' counts the rows: 1700000000, .*; give index='t' to",
+    ),
+    "a count down": (
+        "t,a\n9,.5\n8,.25\n7,4\n6,1\n5,1\n",
+        {},
+        "column 't' counts the rows: 9, 8, 7, .*; give index='t' to",
+    ),
+    "a count at the end": (
+        "a,t\n.5,1\n.25,2\n4,3\n1,4\n1,5\n",
+        {},
+        "column 't' counts the rows: 1, 2, 3, .*; give index='t' to",
+    ),
+    "days at the end": (
+        "a,t\n.5,20240131\n.25,20240205\n4,20240206\n",
+        {},
+        "column 't' holds dates, as 20240131; give index='t' to",
     ),
     "an index of pandas": (
         ",0,1\n0,.5,1\n1,.25,2\n2,4,3\n",

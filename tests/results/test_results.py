@@ -172,14 +172,69 @@ def test_tail_probability():
     np.testing.assert_allclose(found[1:], np.clip(wanted, 0, 1)[:, None], rtol=1e-9)
 
 
-def test_conditional_value_at_risk_and_its_coverage():
-    """The worst tenth of an exponential law of mean 1 has the mean log(10) + 1."""
-    samples = np.random.default_rng(10).exponential(size=(1000, 400, 1))
-    found = made(samples).conditional_value_at_risk(0.1, over="sequence")
-    np.testing.assert_allclose(found.estimate[0, 0], np.sort(samples[0, :, 0])[-40:].mean())
-    truth = np.log(10) + 1
+@pytest.mark.parametrize(("count", "least"), [(60, 0.92), (1200, 0.935)])
+def test_conditional_value_at_risk_covers_or_is_doubtful(count, least):
+    """The worst twentieth of an exponential law of mean 1 has the mean log(20) + 1.
+
+    2,000 samples: 95% has a standard error of 0.5%.
+    """
+    samples = np.random.default_rng(10).exponential(size=(2000, count, 1))
+    result = made(samples)
+    found = result.conditional_value_at_risk(0.05, over="sequence")
+    worst = np.sort(samples[0, :, 0])[-count // 20 :]
+    np.testing.assert_allclose(found.estimate[0, 0], worst.mean())
+    truth = np.log(20) + 1
     covered = np.mean((found.low <= truth) & (truth <= found.high))
-    assert 0.92 < covered < 0.97  # 40 games in the tail
+    assert least < covered < 0.97
+    doubtful = result.is_doubtful(over="sequence", part=0.05)
+    assert doubtful.all() if count < 1000 else doubtful.mean() < 0.05
+
+
+def test_the_worst_part_has_students_interval_by_hand():
+    """Of 8 games the worst quarter are 2, whose spread has one degree of freedom."""
+    regret = np.array([0.0, 1, 2, 3, 4, 5, 8, 13])
+    found = made(regret[None, :, None]).conditional_value_at_risk(0.25)
+    edge = np.quantile(regret, 0.75)
+    error = stats.sem(edge + np.maximum(regret - edge, 0) / 0.25)
+    half = stats.t.ppf(0.975, 1) * error
+    np.testing.assert_allclose([x.item() for x in found], [10.5, 10.5 - half, 10.5 + half])
+
+
+def test_a_loss_that_no_game_may_have_met_makes_a_mean_doubtful():
+    """3 / 100 of the largest loss, 10, is more than two standard errors, of about 0.1, or less."""
+    regret = np.random.default_rng(13).uniform(size=(100, 1, 1))
+    result = made(regret)
+    for spread, doubtful in ((1.0, True), (10.0, False), (0.0, False)):
+        scaled = made(regret * spread)
+        scaled.norms.l_inf[:] = 1.0
+        scaled.norms.l_inf[17] = 10.0
+        assert scaled.is_doubtful().tolist() == [[doubtful]]
+        pair = sf.Results({"a": scaled, "b": result})
+        assert pair.is_doubtful("a", "b") == (spread == 0)
+    assert 2 * stats.sem(regret[:, 0, 0]) < 3 * 10 / 100 < 2 * stats.sem(10 * regret[:, 0, 0])
+    given = made(np.tile(regret[:, 0], (2, 1, 1)).reshape(2, 100, 1))
+    given.norms.l_inf[:] = [[10.0], [1.0]]
+    assert given.is_doubtful(over="sequence").tolist() == [[True], [False]]
+
+
+def test_what_is_doubtful_of_tails_and_differences():
+    """Exact shares are never; those of several games on each sequence with few of them are."""
+    regret = np.random.default_rng(12).normal(size=(60, 4, 1))
+    result = made(regret)
+    assert not result.is_doubtful()
+    assert not result.is_doubtful(threshold=0.0)
+    assert result.is_doubtful(threshold=2.2)
+    assert not result.is_doubtful(threshold=2.2, over="sequence").any()
+    assert not made(regret[:3, :1]).is_doubtful(threshold=0.0)
+    assert not result.is_doubtful(kind="realised", part=0.9)
+    assert result.is_doubtful(part=0.05)
+    pair = sf.Results({"a": result, "b": made(regret**9)})
+    assert pair.is_doubtful("a", "b")
+    assert not pair.is_doubtful("a", "a")
+    with pytest.raises(ValueError, match=r"threshold is 1 and part is 0\.1; give one"):
+        result.is_doubtful(threshold=1, part=0.1)
+    with pytest.raises(ValueError, match="part is 2; it lies strictly"):
+        result.is_doubtful(part=2)
 
 
 def test_difference_is_paired():
@@ -187,8 +242,23 @@ def test_difference_is_paired():
     ours = sf.Results({"a": made(noise), "b": made(noise + 1)})
     estimate, low, high = ours.difference("a", "b")
     np.testing.assert_allclose([estimate, low, high], -np.ones((3, 1, 2)))
-    with pytest.raises(ValueError, match="no strategy 'c'; there are a, b"):
+    with pytest.raises(ValueError, match="no strategy 'c'; there are 'a', 'b'"):
         ours.difference("a", "c")
+
+
+def test_a_difference_of_single_units_says_so():
+    ours = sf.Results({name: made(np.ones((1, 1, 2))) for name in "ab"})
+    with pytest.warns(RuntimeWarning, match="a single game on a sequence has no interval"):
+        assert np.isnan(ours.difference("a", "b").low).all()
+    with pytest.warns(RuntimeWarning, match="a single loss sequence tells nothing of the family"):
+        ours.difference("a", "b", over="family")
+
+
+def test_thresholds_are_one_or_one_for_each_checkpoint():
+    result = made(np.ones((1, 9, 2)))
+    for call in (result.tail_probability, lambda three: result.is_doubtful(threshold=three)):
+        with pytest.raises(ValueError, match=r"threshold has shape \[3\]; .* each of the 2 check"):
+            call([1, 2, 3])
 
 
 def test_quantiles():

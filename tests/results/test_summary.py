@@ -36,6 +36,7 @@ def test_moments_and_intervals(both, kind):
     place = ["realised", "expected"].index(kind)
     np.testing.assert_allclose(summary.units.skewness[place], stats.skew(units), rtol=1e-8)
     np.testing.assert_array_equal(summary.is_doubtful(kind), result.is_doubtful(kind))
+    np.testing.assert_array_equal(summary.largest_loss, result.largest_loss()[0])
 
 
 @pytest.mark.parametrize("kind", ["expected", "realised"])
@@ -104,6 +105,7 @@ def test_heavy_tails_are_doubtful():
     how = GAMES | {"num_seeds": 1000}
     result, summary = (sf.simulate(UNIFORM, heavy, **how, keep=k) for k in ("games", "moments"))
     assert summary.is_doubtful()[0, -1]
+    assert (summary.largest_loss == result.norms.l_inf.max(axis=0)).all()
     assert result.is_doubtful()[0, -1]
     assert "doubtful" in repr(summary)
 

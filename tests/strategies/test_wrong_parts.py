@@ -95,6 +95,26 @@ WRONG = {
         s_of(p=lambda s, p: p[:2]),
         rf"probabilities of the {OF_S} returns shape \[2\]; return one number for each arm, \[3\]",
     ),
+    "numbers in a tuple for p": (
+        s_of(p=lambda s, p: (p[0], p[1], 0.5)),
+        rf"probabilities of the {OF_S} returns \(float32\[\], float32\[\], 0.5\); return one",
+    ),
+    "integers for p": (
+        s_of(p=lambda s, p: jnp.zeros(3, jnp.int32).at[0].set(1)),
+        rf"probabilities of the {OF_S} returns int32\[3\]; return a law of play's type",
+    ),
+    "truth values for p": (
+        s_of(p=lambda s, p: p == p[0]),
+        rf"probabilities of the {OF_S} returns bool\[3\]; return a law of play's type",
+    ),
+    "half floats for p": (
+        s_of(p=lambda s, p: p.astype(jnp.float16)),
+        rf"probabilities of the {OF_S} returns float16\[3\]; .* law.astype\(play.dtype\)",
+    ),
+    "integers for play": (
+        f_of(init=lambda n, dtype, unit: Own(jnp.ones(n, jnp.int32))),
+        rf"{OF_F} has play int32\[3\]; make it of the dtype that init is given",
+    ),
     "wrong length of play": (
         f_of(init=lambda n, dtype, unit: Own(jnp.full(n + 1, 1 / n, dtype))),
         rf"{OF_F} has play float32\[4\]; give one number for each arm, \[3\]",
@@ -285,6 +305,17 @@ def test_wrong_losses_get_their_sentence(name):
     with pytest.raises(ValueError, match=sentence) as caught:
         sf.hardness(make(), num_rounds=4)
     assert "\n" not in str(caught.value)
+
+
+def test_draws_from_a_key_made_inside_are_told():
+    """All rounds of all sequences have the same."""
+    for loss in (
+        lambda key, t: jax.random.uniform(jax.random.key(0), (3,)),
+        lambda key, t: jnp.ones(3) + jax.random.normal(jax.random.PRNGKey(5), (3,)),
+    ):
+        with pytest.warns(RuntimeWarning, match="'mine' draws from a key of its own") as caught:
+            sf.losses.as_loss_sequence(from_function(loss, 3, name="mine"))
+        assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_constants_are_good_losses():
