@@ -24,7 +24,7 @@ from sfmab_jax.results.summary import SUMMARIES_FORMAT, Summaries, rebuild_summa
 __all__ = ["KEPT_BY_OPTION", "Plots", "Result", "Results", "load"]
 
 _FORMAT = 1
-# Fields of a result that are written as they are. Files of earlier versions lack the last three.
+# Fields of a result that are written as they are. Files of earlier versions lack the last four.
 _DESCRIPTION = (
     "name",
     "seed",
@@ -36,6 +36,7 @@ _DESCRIPTION = (
     "first_sequence",
     "first_look",
     "losses_identity",
+    "delay",
 )
 Kind = Literal["expected", "realised", "pseudo"]
 # Kept of every game if `simulate` is called with the option of this name.
@@ -69,6 +70,7 @@ class Result:
         `pseudo_regret`.
       first_look: units of the first of several looks, if the run could stop at any of them
         (``simulate(until=...)``); None if its length was fixed beforehand.
+      delay: of the feedback, in words, as "fixed 10"; None if it was not delayed.
 
     Statistics are taken ``over`` the family, whose sequences are the units, [1, C]; or given each
     "sequence", whose seeds are the units, [K, C]. By default over the family if there are several
@@ -94,12 +96,14 @@ class Result:
     kept: Mapping[str, np.ndarray] = field(default_factory=dict)
     first_sequence: int = 0
     first_look: int | None = None
+    delay: str | None = None
 
     def __repr__(self) -> str:
         sequences, seeds, _ = self.regret.shape
         return (
             f"Result({self.name} on {self.losses}: {self.norms.num_arms} arms, "
-            f"{self.rounds[-1]} rounds, {sequences} x {seeds} games, {self.in_words()})"
+            f"{self.rounds[-1]} rounds{statistics.delay_in_words(self.delay)}, "
+            f"{sequences} x {seeds} games, {self.in_words()})"
         )
 
     @property
@@ -332,8 +336,8 @@ class Results(Mapping[str, Result]):
         first = next(iter(self.values()))
         sequences, seeds, _ = first.regret.shape
         about = (
-            f"{first.losses}, {first.norms.num_arms} arms, {first.rounds[-1]} rounds, "
-            f"{sequences} x {seeds} games"
+            f"{first.losses}, {first.norms.num_arms} arms, {first.rounds[-1]} rounds"
+            f"{statistics.delay_in_words(first.delay)}, {sequences} x {seeds} games"
         )
         return "\n".join([f"Results({about})", *lines])
 

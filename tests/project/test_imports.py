@@ -14,7 +14,7 @@ PACKAGE = Path(sfmab_jax.__file__).parent
 FLOORS = (
     "checks numerics",
     "base",
-    "potentials sampling estimation full_information losses compose strategies",
+    "potentials sampling estimation full_information losses delays compose strategies",
     "engine",
     "results",
     "until",
@@ -38,7 +38,7 @@ ALLOWED = {
     ("worst_case", "theory"),
 }
 ROOT = {"__init__.py", "py.typed"} | {
-    f"{name}.py" for name in "base checks compose simulate step_by_step sweep until".split()
+    f"{name}.py" for name in "base checks compose delays simulate step_by_step sweep until".split()
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
