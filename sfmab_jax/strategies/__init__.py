@@ -42,6 +42,7 @@ from sfmab_jax.strategies.known_range import (
     exp3_side_information,
     poly_inf_horizon,
     tsallis_inf,
+    tsallis_inf_delayed,
     tsallis_inf_rv,
 )
 from sfmab_jax.strategies.scale_free import (
@@ -85,6 +86,7 @@ __all__ = [
     "poly_inf_horizon",
     "scale_free",
     "tsallis_inf",
+    "tsallis_inf_delayed",
     "tsallis_inf_rv",
     "ucb1",
     "uni_inf_horizon",
@@ -113,6 +115,7 @@ STRATEGIES: dict[str, Callable[..., Bandit]] = {
         poly_inf_horizon,
         tsallis_inf,
         tsallis_inf_rv,
+        tsallis_inf_delayed,
         # Data-dependent.
         log_barrier_horizon,
         green_horizon,

@@ -20,6 +20,7 @@ ARCHETYPES = (
     "exp3_plus_plus",  # exploration by gaps
     "tsallis_inf_rv",  # reduced variance, Tsallis entropy
     "green_horizon",  # truncation
+    "tsallis_inf_delayed",  # the hybrid regulariser for delayed feedback
     "broad_optimistic",  # barrier descent, predictions from the last losses
     "htinf",  # skipping
     "ada_tinf_horizon",  # heavy tails

@@ -44,7 +44,7 @@ _REDUCTION_PARAMETERS = {"axes", "index_dtype", "out_sharding"}
 _MAPPED = frozenset(
     """
     acos acosh checkpoint clz complex conj copy_p cumlogsumexp cummax cummin cumprod cumsum
-    debug_callback dot_general empty empty2 eq_to expand_dims
+    debug_callback dot_general dynamic_update_slice empty empty2 eq_to expand_dims
     gather imag io_callback iota le_to lt_to pure_callback random_bits random_fold_in random_seed
     random_split random_unwrap random_wrap real reduce reduce_precision reduce_xor remat2 rev
     scatter scatter-add scatter-max scatter-min scatter-mul scatter_add sort split stack
@@ -106,16 +106,13 @@ def _with_lanes(eqn, operands, flags, width: int) -> Any:
         if name == "dynamic_slice" and not any(flags[1:]):
             sizes, zero = params["slice_sizes"], jnp.zeros_like(operands[-1])
             return lax.dynamic_slice(operands[0], (*operands[1:], zero), (*sizes, width))
+        if name == "dynamic_update_slice" and not any(flags[2:]):
+            pairs = zip(operands[:2], flags, eqn.invars)
+            laned = [spread(x, f, var.aval.shape, width) for x, f, var in pairs]
+            zero = jnp.zeros_like(operands[-1])
+            return lax.dynamic_update_slice(*laned, (*operands[2:], zero))
         if name == "dynamic_slice" and len(shape) == 1 and flags[0] and shape[0]:
             return _slices_of_lanes(operands[0], operands[1], shape[0], width)
-        if name == "dynamic_update_slice":
-            pairs = zip(operands[:2], flags, eqn.invars)
-            x, update = (spread(x, f, var.aval.shape, width) for x, f, var in pairs)
-            if not any(flags[2:]):
-                zero = jnp.zeros_like(operands[-1])
-                return lax.dynamic_update_slice(x, update, (*operands[2:], zero))
-            if len(shape) == 1 and update.size:
-                return _update_of_lanes(x, update, operands[2], width)
     # Lanes first: not every operation can be mapped over its last axis.
     axes = [0 if flag else None for flag in flags]
     front = [jnp.moveaxis(x, -1, 0) if f else x for x, f in zip(operands, flags)]
@@ -142,34 +139,15 @@ def _keeps_shape(eqn, shape: tuple[int, ...]) -> bool:
 
 def _slices_of_lanes(x: Array, start: Any, size: int, width: int) -> Array:
     """x[start : start + size] of every lane with its own start, [n, W] -> [size, W]."""
-    first = _start_in_bounds(start, len(x) - size, width)
-    if width == 1:
-        return lax.dynamic_slice(x, (first[0], jnp.int32(0)), (size, 1))
-    places = _places_of_lanes(first, size)
-    return x.reshape(-1).at[places].get(mode="promise_in_bounds")
-
-
-def _update_of_lanes(x: Array, update: Array, start: Any, width: int) -> Array:
-    """Write ``update`` [size, W] to x [n, W], in every lane from its own start on."""
-    first = _start_in_bounds(start, len(x) - len(update), width)
-    if width == 1:
-        return lax.dynamic_update_slice(x, update, (first[0], jnp.int32(0)))
-    places = _places_of_lanes(first, len(update))
-    how = {"mode": "promise_in_bounds", "unique_indices": True}
-    return x.reshape(-1).at[places].set(update, **how).reshape(x.shape)
-
-
-def _start_in_bounds(start: Any, last: int, width: int) -> Array:
-    """Return the start of a slice of every lane, int32 [W], from 0 to ``last``."""
+    last = len(x) - size
     if jnp.result_type(start).itemsize < 4:  # the limits might not fit into a narrow integer
         start = lax.convert_element_type(start, jnp.int32)
-    return jnp.broadcast_to(jnp.clip(start, 0, last).astype(jnp.int32), (width,))
-
-
-def _places_of_lanes(first: Array, size: int) -> Array:
-    """Return where rows first, ..., first + size - 1 of [n, W] lie, lane by lane, [size, W]."""
+    first = jnp.broadcast_to(jnp.clip(start, 0, last).astype(jnp.int32), (width,))
+    if width == 1:
+        return lax.dynamic_slice(x, (first[0], jnp.int32(0)), (size, 1))
     rows = first[None] + jnp.arange(size, dtype=jnp.int32)[:, None]
-    return rows * len(first) + jnp.arange(len(first), dtype=jnp.int32)[None]
+    places = rows * width + jnp.arange(width, dtype=jnp.int32)[None]
+    return x.reshape(-1).at[places].get(mode="promise_in_bounds")
 
 
 def choose(takes: Array, new: Array, old: Array, exact: bool) -> Array:
