@@ -145,7 +145,7 @@ def from_array(delays: Any) -> Delay:
         raise ValueError(
             f"the delay of round {place + 1} is {table[place]}; a delay is 0 or more rounds"
         )
-    table = np.minimum(table, NEVER).astype(np.int32)
+    table = np.where(table < NEVER, table, NEVER).astype(np.int32)
     digest = hashlib.sha256(table.tobytes()).hexdigest()[:8]
     most = int(table[table < NEVER].max(initial=0))
     mean = table.mean(dtype=np.float64)
@@ -185,9 +185,8 @@ def as_delay(value: Any) -> Delay | None:
         return geometric()
     if callable(value):
         return from_function(value)
-    if np.ndim(value) == 0:
-        return fixed(value)
-    return from_array(value)
+    is_number = not isinstance(value, list | tuple | range) and np.ndim(value) == 0
+    return fixed(value) if is_number else from_array(value)
 
 
 # Functions of this module, so that delays can be pickled.

@@ -47,9 +47,7 @@ def delayed_ftrl(scale: Array | float = 1.0) -> FullInformation:
     (1, 1.0)
     """
     check_positive(scale=scale)
-    return FullInformation(
-        init=Partial(_init, scale), update=Partial(_update), wait=Partial(_wait)
-    )
+    return FullInformation(init=Partial(_init, scale), update=Partial(_update), wait=Partial(_wait))
 
 
 def _init(scale, num_arms, dtype, loss_unit) -> DelayedFTRLState:
