@@ -129,7 +129,7 @@ def from_array(delays: Any) -> Delay:
       delays: d_1, ..., d_T, integers [T], not negative. A shorter run takes the first of them.
 
     >>> from_array([0, 3, 1])
-    Delay(array 2f6b1d7c of mean 1.33, 3 rounds)
+    Delay(array 1987807b of mean 1.33, 3 rounds)
     """
     try:
         table = np.asarray(delays)

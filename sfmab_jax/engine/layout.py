@@ -173,8 +173,8 @@ class Run:
     def _may_widen_to(self, width: int) -> bool:
         """Whether batches so wide are numerous and small enough, and stream few sequences.
 
-        Small in the arms, checkpoints and late observations of all games. Few: one, or some that lie in a row, of
-        which each group is handed its own.
+        Small in the arms, checkpoints and late observations of all games. Few: one, or some that
+        lie in a row, of which each group is handed its own.
         """
         are_many = self.num_games >= 4 * width * len(self.devices)
         waiting = self.waiting_places * (2 * self.losses.num_arms + 4)

@@ -192,7 +192,7 @@ def play_chunk(
         elif lane_losses.ndim == 2:
             given = to_lanes(given, lane_losses, width)
         now = (round_, given, row, is_checkpoint)
-        group, arms = _play_round_of_group(mapped, parts, game_keys, group, *now, delays)
+        group, arms = _play_round_of_group(mapped, parts, game_keys, group, *now, delays=delays)
         if isinstance(group.tally, Tally):
             how = (mapped, mean_maker, means_given)
             tally = tally_round(*how, group.tally, arms, row, is_checkpoint)
@@ -448,6 +448,7 @@ def _play_round_of_group(
     losses: Array,
     row: Array,
     is_checkpoint: Array,
+    *,
     delays: DelayProcess | None = None,
 ) -> tuple[GroupState, Any]:
     """Play one round in all lanes.
@@ -477,18 +478,18 @@ def _play_round_of_group(
         )
         return after, arm if tallies else (), *played
 
-    def play_late_lane(state, key, waiting, losses=losses):
-        after, arm, *played = play_late_round_of_game(
-            bandit, delays, round_, state, key, losses, waiting
-        )
-        return after, arm if tallies else (), *played
-
     observed, waiting = group.observed, group.waiting
     if delays is None:
         state, arms, loss, advantage, observed = mapped(play_lane)(
             group.bandit, game_keys, observed, *own_losses
         )
     else:
+        play_late = partial(play_late_round_of_game, bandit, delays, round_)
+
+        def play_late_lane(state, key, waiting, losses=losses):
+            after, arm, *played = play_late(state, key, losses, waiting)
+            return after, arm if tallies else (), *played
+
         state, arms, loss, advantage, waiting = mapped(play_late_lane)(
             group.bandit, game_keys, waiting, *own_losses
         )

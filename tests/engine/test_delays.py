@@ -402,7 +402,7 @@ def test_what_cannot_be_delayed_is_refused():
         given(3, engine="fused")
     with pytest.raises(ValueError, match="certificate=True is for feedback without delay"):
         given(3, sf.strategies.scale_free(), certificate=True)
-    with pytest.raises(ValueError, match="'strategy' was not made by sf.compose"):
+    with pytest.raises(ValueError, match=r"'strategy' was not made by sf\.compose"):
         given(3, UNIFORM)
     with pytest.raises(ValueError, match=re.escape("the limit is 1 GiB")):
         sf.simulate(EXP3, sf.losses.uniform(num_arms=10), num_rounds=10**6, delay=60_000)
@@ -416,7 +416,7 @@ def test_wait_is_checked():
         part = log._replace(wait=wait)
         return sf.compose(sf.sampling.as_played(), sf.estimation.importance_weighted(), part)
 
-    with pytest.raises(ValueError, match="wait of the full-information strategy of .* is 3"):
+    with pytest.raises(ValueError, match=r"wait of the full-information strategy of .* is 3"):
         given(3, compose(3))
     with pytest.raises(ValueError, match=r"define wait\(state, round, missing\)"):
         given(3, compose(lambda state: state))

@@ -81,7 +81,7 @@ def test_a_function_is_its_own(most):
 )  # fmt: skip
 def test_what_is_no_delay_is_refused(wrong):
     for make in (delays.fixed, delays.geometric, delays.from_array, delays.from_function):
-        with pytest.raises(ValueError, match="is|give"):
+        with pytest.raises(ValueError, match=r"is|give"):
             make(wrong)
     for most in (wrong, 0):
         with pytest.raises(ValueError, match="most is"):

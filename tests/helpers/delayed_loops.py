@@ -113,7 +113,7 @@ def hybrid_weights(totals, root, entropy):
 def play(player, losses, uniforms, delays):
     """The arms [T] and the laws p' [T, n] of a game; observations arrive oldest first."""
     waiting, arms, laws = [], [], []
-    for t, (row, uniform, delay) in enumerate(zip(losses, uniforms, delays)):
+    for t, (uniform, delay) in enumerate(zip(uniforms, delays)):
         _, law = player.law()
         running = np.cumsum(law)
         arm = int(np.searchsorted(running, uniform * running[-1], side="right"))

@@ -108,9 +108,9 @@ def _with_lanes(eqn, operands, flags, width: int) -> Any:
             return lax.dynamic_slice(operands[0], (*operands[1:], zero), (*sizes, width))
         if name == "dynamic_update_slice" and not any(flags[2:]):
             pairs = zip(operands[:2], flags, eqn.invars)
-            laned = [spread(x, f, var.aval.shape, width) for x, f, var in pairs]
+            x, update = (spread(x, f, var.aval.shape, width) for x, f, var in pairs)
             zero = jnp.zeros_like(operands[-1])
-            return lax.dynamic_update_slice(*laned, (*operands[2:], zero))
+            return lax.dynamic_update_slice(x, update, (*operands[2:], zero))
         if name == "dynamic_slice" and len(shape) == 1 and flags[0] and shape[0]:
             return _slices_of_lanes(operands[0], operands[1], shape[0], width)
     # Lanes first: not every operation can be mapped over its last axis.
