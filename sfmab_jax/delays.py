@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import as_partial
+from sfmab_jax.base import as_partial, known_function
 from sfmab_jax.checks import check_functions, check_integer, check_number
 
 __all__ = [
@@ -36,6 +36,8 @@ __all__ = [
 NEVER = 2**31 - 1
 # The largest delay of a function of one's own, unless it says another.
 MOST = 1000
+# Of geometric delays, all of which are below `NEVER` then.
+_LARGEST_MEAN = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)  # tables have no one answer to ==
@@ -57,14 +59,22 @@ class Delay:
     table: np.ndarray | None = None
     name: str = "delay"
 
+    def __post_init__(self) -> None:
+        """Refuse what is neither a function nor a table, or both."""
+        if (self.delay is None) == (self.table is None):
+            raise ValueError("a Delay has a function, delay=, or a table, table=; give one of them")
+        check_integer("most", self.most, 0, NEVER - 1)
+
     def __repr__(self) -> str:
         """The name, and for how many rounds it is given."""
         rounds = "" if self.table is None else f", {len(self.table)} rounds"
         return f"Delay({self.name}{rounds})"
 
     def is_zero(self, num_rounds: int) -> bool:
-        """Whether every observation of so many rounds arrives at once."""
-        return self.most == 0 if self.table is None else not self.table[:num_rounds].any()
+        """Whether every observation of so many rounds is known to arrive at once."""
+        if self.table is None:
+            return self.most == 0 and getattr(self.delay, "func", None) is _fixed
+        return not self.table[:num_rounds].any()
 
     def largest(self, num_rounds: int) -> int:
         """Return the largest delay after which something may arrive within so many rounds."""
@@ -77,7 +87,7 @@ class Delay:
         """Return (key, round) -> d_t, int32 []; what is too late for so many rounds is `NEVER`."""
         if self.table is None:
             assert self.delay is not None
-            return as_partial(self.delay)
+            return as_partial(known_function(self.delay))
         table, left = self.table[:num_rounds], np.arange(num_rounds - 1, -1, -1)
         return Partial(_look_up, np.where(table <= left, table, NEVER).astype(np.int32))
 
@@ -110,11 +120,11 @@ def geometric(mean: float = 10.0, most: int | None = None) -> Delay:
         times the mean.
     """
     check_number("mean", mean, positive=True)
+    if mean > _LARGEST_MEAN:
+        raise ValueError(f"mean is {mean!r}; give a mean of at most {_LARGEST_MEAN:,} rounds")
     rate = math.log1p(1 / float(mean))
-    possible = int(33 * math.log(2) / rate)
-    if possible >= NEVER:
-        raise ValueError(f"mean is {mean!r}; give a mean delay of at most 10,000,000 rounds")
-    number = max(possible, 1) if most is None else check_integer("most", most, 1, NEVER - 1)
+    possible = max(1, int(33 * math.log(2) / rate))
+    number = possible if most is None else check_integer("most", most, 1, NEVER - 1)
     function = Partial(_geometric, np.float32(rate), np.int32(number))
     cut = "" if most is None else f", at most {number}"
     return Delay(function, number, name=f"geometric, mean {float(mean):g}{cut}")

@@ -101,8 +101,11 @@ def learn_late(
 
     def hand_over(carry: tuple[Array, Array, BanditState]):
         at, missing, state = carry
-        then = lax.dynamic_slice(waiting.rounds, (at * size,), (size,))
-        play_then, law, told = then[:num_arms], then[num_arms : 2 * num_arms], then[2 * num_arms :]
+        # One by one, as not all parts look at all of it.
+        play_then, law, told = (
+            lax.dynamic_slice(waiting.rounds, (at * size + start,), (length,))
+            for start, length in ((0, num_arms), (num_arms, num_arms), (2 * num_arms, shown.size))
+        )
         seen = observe(
             parts,
             state,

@@ -128,6 +128,11 @@ class Run:
         return 0 if self.delay is None else self.delay.largest(self.num_rounds) + 1
 
     @property
+    def most_waiting_bytes(self) -> int:
+        """The most that late observations may take on a device: an eighth of it, 1 GiB on CPU."""
+        return _memory_class(self.devices[0]) // 8
+
+    @property
     def to_units(self) -> np.ndarray:
         """What a loss is multiplied by to be counted in units of the run."""
         return np.asarray(1 / self.unit, self.dtype)

@@ -294,8 +294,6 @@ def check_engine(
         check_fusible(name, bandit, record, num_arms, dtype, device)
 
 
-# The most memory for late observations of a batch.
-_MOST_WAITING_BYTES = 2**30
 # A function of delays is tried in so many rounds of so many games.
 _TRIED_ROUNDS, _TRIED_GAMES = 64, 4
 
@@ -366,12 +364,12 @@ def check_late_feedback(name: str, bandit: Bandit, run: Run, certificate: bool) 
         )
     num_arms, places = run.losses.num_arms, run.waiting_places
     size = bytes_waiting(with_static_functions(bandit), num_arms, run.dtype, places)
-    if size * run.batch_games > _MOST_WAITING_BYTES:
+    if size * run.batch_width > run.most_waiting_bytes:
         raise ValueError(
             f"delays up to {places - 1:,} rounds take {size / 2**20:.3g} MiB of each of the "
-            f"{run.batch_games:,} games that are played together, "
-            f"{size * run.batch_games / 2**30:.3g} GiB in all, for strategy {name!r} with "
-            f"{num_arms:,} arms; the limit is {_MOST_WAITING_BYTES / 2**30:g} GiB: give shorter "
+            f"{run.batch_width:,} games that are played together on a device, "
+            f"{size * run.batch_width / 2**30:.3g} GiB in all, for strategy {name!r} with "
+            f"{num_arms:,} arms; the limit is {run.most_waiting_bytes / 2**30:g} GiB: give shorter "
             "delays"
         )
 

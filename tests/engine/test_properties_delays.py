@@ -1,5 +1,7 @@
 """Properties of `sf.delays`: what each draws, and what each refuses."""
 
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,6 +77,18 @@ def test_a_function_is_its_own(most):
     assert delays.as_delay(every).most == delays.MOST
 
 
+def test_delays_are_pickled():
+    for delay in (delays.fixed(3), delays.geometric(), delays.from_array([1, 2])):
+        again = pickle.loads(pickle.dumps(delay))
+        assert again.name == delay.name
+        np.testing.assert_array_equal(drawn(again, 2), drawn(delay, 2))
+
+
+def test_a_mean_has_a_limit():
+    with pytest.raises(ValueError, match="at most 10,000,000"):
+        delays.geometric(1e8)
+
+
 @property_of(
     delays.fixed, delays.geometric, delays.from_array, delays.from_function,
     wrong=not_positive_numbers.filter(lambda value: value != 0 and value is not None),
@@ -83,6 +97,8 @@ def test_what_is_no_delay_is_refused(wrong):
     for make in (delays.fixed, delays.geometric, delays.from_array, delays.from_function):
         with pytest.raises(ValueError, match=r"is|give"):
             make(wrong)
+    with pytest.raises(ValueError, match="function, delay=, or a table"):
+        delays.Delay()
     for most in (wrong, 0):
         with pytest.raises(ValueError, match="most is"):
             delays.from_function(lambda key, t: t, most)
