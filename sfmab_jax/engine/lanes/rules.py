@@ -103,10 +103,10 @@ def _with_lanes(eqn, operands, flags, width: int) -> Any:
             triples = zip(operands, flags, eqn.invars)
             laned = [spread(x, f, var.aval.shape, width) for x, f, var in triples]
             return lax.concatenate(laned, params["dimension"])
-        if name == "dynamic_slice" and not any(flags[1:]):
+        if name == "dynamic_slice" and shape and not any(flags[1:]):
             sizes, zero = params["slice_sizes"], jnp.zeros_like(operands[-1])
             return lax.dynamic_slice(operands[0], (*operands[1:], zero), (*sizes, width))
-        if name == "dynamic_update_slice" and not any(flags[2:]):
+        if name == "dynamic_update_slice" and shape and not any(flags[2:]):
             pairs = zip(operands[:2], flags, eqn.invars)
             x, update = (spread(x, f, var.aval.shape, width) for x, f, var in pairs)
             zero = jnp.zeros_like(operands[-1])
