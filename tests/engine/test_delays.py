@@ -242,6 +242,7 @@ def test_a_delay_in_the_last_round_alone_changes_nothing_before():
 # The same bits.
 
 
+@pytest.mark.optimised
 def test_chunks_and_batches_change_nothing():
     losses = sf.losses.uniform(num_arms=3)
     run = partial(sf.simulate, EXP3, losses, num_rounds=60, delay="geometric", checkpoints=5)
