@@ -17,6 +17,7 @@ together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of e
     losses          bernoulli, sparse, switching, ...; LOSSES has all; scaled and others change
                     them; from_function, from_array and from_file make your own; ADVERSARIES, such
                     as switching_costs, answer the player, and from_adversary makes your own
+    delays          fixed, geometric, from_array, from_function: when feedback arrives
     parts           sampling (S), estimation (E), full_information (F), potentials, compose
     types of parts  Sampling, Estimation, FullInformation, Round, Bandit, BanditState
     mathematics     normalizer, distribution, mixability_gap, draw_arm
@@ -28,6 +29,7 @@ together by `compose`. What there is; ``help(sf.losses.sparse)`` tells more of e
 """
 
 from sfmab_jax import (
+    delays,
     estimation,
     full_information,
     losses,
@@ -89,6 +91,7 @@ __all__ = [
     "compose",
     "concat",
     "constraints",
+    "delays",
     "distribution",
     "draw_arm",
     "estimation",

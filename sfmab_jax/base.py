@@ -46,6 +46,13 @@ class Round(NamedTuple):
       loss: l_t(i_t) [].
       estimate: l~_t [n], from the estimation scheme.
       weighted: l~_t(i_t) [] if l~_t is 0 on all other arms; None if that is not known.
+      missing: how many observations are still on their way after this one, int32 []; None where
+        feedback is not delayed.
+
+    With delayed feedback (``simulate(delay=...)``) a part is updated once for each observation,
+    when it arrives, and the rounds that it counts are those observed. ``probabilities``, ``arm``
+    and ``loss`` are of the round that was played, and so is the p_t of which ``estimate`` was made;
+    ``play`` is the present one.
     """
 
     play: Array
@@ -54,6 +61,7 @@ class Round(NamedTuple):
     loss: Array
     estimate: Array
     weighted: Array | None = None
+    missing: Array | None = None
 
 
 class Sampling(NamedTuple):
@@ -101,12 +109,18 @@ class Estimation(NamedTuple):
 class FullInformation(NamedTuple):
     """F: makes p_{t+1} [n], a point of the simplex, from the estimates so far. Section 2.
 
-    ``init`` and ``update`` are as in `Sampling`; the state has a field ``play``, which is p_{t+1}
-    after round t.
+    Attributes:
+      init, update: as in `Sampling`; the state has a field ``play``, which is p_{t+1} after round
+        t.
+      wait: ``wait(state, round, missing)`` -> the next state, called at the end of every round t of
+        a game with delayed feedback, after the updates by what arrived in it, with the number of
+        observations still missing; both int32 []. For strategies whose play changes with the time;
+        None for all others. Where feedback is not delayed it is never called.
     """
 
     init: Callable[..., State]
     update: Callable[[State, Round], State]
+    wait: Callable[[State, Array, Array], State] | None = None
 
 
 class BanditState(NamedTuple):

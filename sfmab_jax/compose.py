@@ -83,7 +83,13 @@ def parts_of(bandit: Bandit) -> Parts:
 
 
 def observe(
-    parts: Parts, state: BanditState, probabilities: Array, arm: Array, shown: Array
+    parts: Parts,
+    state: BanditState,
+    probabilities: Array,
+    arm: Array,
+    shown: Array,
+    play: Array | None = None,
+    missing: Array | None = None,
 ) -> Round:
     """Return a round as the parts see it, l~_t included.
 
@@ -93,15 +99,17 @@ def observe(
       probabilities: p'_t [n].
       arm: i_t [].
       shown: l_t(i_t) [], or l_t [n] where the feedback is full.
+      play: p_t [n] of the round that was played, if it is not the present one.
+      missing: see `Round`.
     """
     _, estimation, _ = parts
-    play = state.full_information.play
+    present = state.full_information.play
     if jnp.ndim(shown) == 1:
-        return Round(play, probabilities, arm, pick(shown, arm), shown, None)
-    arguments = (state.estimation, play, probabilities, arm, shown)
+        return Round(present, probabilities, arm, pick(shown, arm), shown, None, missing)
+    arguments = (state.estimation, present if play is None else play, probabilities, arm, shown)
     estimate = estimation.estimate(*arguments)
     weighted = estimation.weigh(*arguments) if estimation.weigh else None
-    return Round(play, probabilities, arm, shown, estimate, weighted)
+    return Round(present, probabilities, arm, shown, estimate, weighted, missing)
 
 
 def learn(parts: Parts, state: BanditState, seen: Round) -> BanditState:

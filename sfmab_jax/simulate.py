@@ -22,6 +22,7 @@ from sfmab_jax.base import (
 )
 from sfmab_jax.checks import check_integer, warn_user
 from sfmab_jax.compose import is_composed, parts_of
+from sfmab_jax.delays import Delay
 from sfmab_jax.engine.gather import BatchResults
 from sfmab_jax.engine.layout import Run, chunk_rounds_for, games_per_call
 from sfmab_jax.engine.loss_stream import has_chance
@@ -36,10 +37,12 @@ from sfmab_jax.engine.validate import (
     check_checkpoints,
     check_choice,
     check_comparator,
+    check_delay,
     check_devices,
     check_dtype,
     check_engine,
     check_games,
+    check_late_feedback,
     check_parameters,
     check_record,
     check_rounds,
@@ -77,6 +80,7 @@ def simulate(
     checkpoints: int | Sequence[int] = 64,
     dtype: Any = jnp.float32,
     feedback: Literal["bandit", "full"] | None = None,
+    delay: Delay | int | Literal["geometric"] | Sequence[int] | Callable | None = None,
     record: Callable[[BanditState], Any] | None = None,
     certificate: bool = False,
     arm_counts: bool = False,
@@ -120,6 +124,10 @@ def simulate(
       dtype: float32, or float64 when JAX has it enabled.
       feedback: what the players are shown: "bandit" the loss of the arm they played, "full" the
         losses of all arms; None leaves it to each strategy.
+      delay: how late they are shown it. The observation of round t arrives at the end of round
+        t + d_t, and what has not arrived by the last round never does. A number of rounds, the same
+        for all; "geometric", drawn with mean 10; an array [T]; a function of key and round, with
+        delays up to 1,000; or one of `sf.delays`. With None, or 0, it arrives at once.
       record: ``record(state)`` of one game, kept at the checkpoints; for instance
         ``lambda state: state.full_information.learning_rate``.
       certificate: whether to follow the pathwise certificates of log-barrier AdaFTRL, see
@@ -205,6 +213,7 @@ def simulate(
         arm_counts=arm_counts,
         pseudo_regret=pseudo_regret,
         switches=check_comparator(switches),
+        delay=check_delay(delay, rounds),
     )
     if chunk_rounds is None:
         streamed = 0 if run.has_own_losses else run.sequences_per_device
@@ -231,6 +240,7 @@ def simulate(
         check_shapes(name, bandit, sequence.num_arms, dtype)
         check_record(record, bandit, sequence.num_arms, dtype)
         check_engine(engine, name, bandit, record, sequence.num_arms, dtype, chosen[0])
+        check_late_feedback(name, bandit, run, certificate)
     observers = {
         name: observe_certificates(bandit) if certificate else None
         for name, bandit in named.items()
@@ -377,7 +387,7 @@ def _constant_totals(run: Run, progress: Any) -> np.ndarray | Literal["best"]:
         return "best"
     arms = {f"arm {arm}": fixed_arm(jnp.int32(arm)) for arm in range(run.losses.num_arms)}
     observers: dict[str, Observer | None] = dict.fromkeys(arms)
-    alone = replace(run, arm_counts=False, switches=None)
+    alone = replace(run, arm_counts=False, switches=None, delay=None)
     how = (alone, arms, None, observers, progress, None)
     totals, _ = _play_batches(
         *how, lambda number: "nothing", lambda number, batch, played: played[0].realised
@@ -419,6 +429,8 @@ def _gather(
             is_finite = np.isfinite(norms.l_1).all(axis=1)[:, None]
             first = first[np.broadcast_to(is_finite, first.shape)]
             has_laws = _warn_if_no_law(name, bandit, first, run)
+        if own[0].first_fault is not None:
+            _warn_of_delays(name, np.concatenate([batch.first_fault for batch in own]), run)
         realised = [batch.realised for batch in own]
         kept = _kept(own, norms, shape)
         if constant_totals is not None:
@@ -471,8 +483,8 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
     not_finite: dict[int, Norms] = {}  # of the losses of all games, by batch
     largest_loss: dict[int, np.ndarray] = {}  # by batch [C]
 
-    def add(number: int, batch: int, played: tuple[BatchResults, Row]) -> np.ndarray | None:
-        """Add a batch; return the first rounds without a law, if any."""
+    def add(number: int, batch: int, played: tuple[BatchResults, Row]) -> Any:
+        """Add a batch; return the first rounds without a law, and with a wrong delay, if any."""
         results, row = played
         norms = norms_from_row(row, run.losses.num_arms, run.checkpoints, run.unit)
         if not np.isfinite(norms.l_1).all():
@@ -480,8 +492,8 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
         largest_loss[batch] = norms.l_inf.max(axis=0)
         totals = np.stack([results.realised, results.expected], axis=1)
         summarizers[number].add(batch * run.batch_games, totals - norms.best[:, None])
-        first = results.first_without_law
-        return None if first is None or not first.any() else first[first != 0]
+        firsts = (results.first_without_law, results.first_fault)
+        return [None if x is None or not x.any() else x[x != 0] for x in firsts]
 
     kept, seconds = play(lambda number: "all", add)
     if not_finite:
@@ -502,7 +514,10 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
             **summarizers[number].collected(),
         )
         own = kept[number * run.num_batches : (number + 1) * run.num_batches]
-        first = [rounds for rounds in own if rounds is not None]
+        first = [rounds for rounds, _ in own if rounds is not None]
+        faults = [rounds for _, rounds in own if rounds is not None]
+        if faults:
+            _warn_of_delays(name, np.concatenate(faults), run)
         has_laws = not first or _warn_if_no_law(name, bandit, np.concatenate(first), run)
         if has_laws and not not_finite:
             warn_if_no_regret(name, summaries[name].mean())
@@ -520,6 +535,7 @@ def _description(run: Run, seconds: float) -> dict[str, Any]:
         "seconds": seconds,
         "unit": run.unit,
         "sees": run.losses.sees,
+        "delay": None if run.delay is None else run.delay.name,
     }
 
 
@@ -581,6 +597,24 @@ def _warn_if_no_law(name: str, bandit: Bandit, first: np.ndarray, run: Run) -> b
             f"what its {culprit} returns"
         )
     return not bad.size
+
+
+def _warn_of_delays(name: str, first: np.ndarray, run: Run) -> None:
+    """Warn if some delays were not from 0 to the largest.
+
+    Args:
+      name: of the strategy.
+      first: the first round of games in which it was so, or 0.
+      run: what was played; rounds past its last one do not count.
+    """
+    bad = first[(first != 0) & (first <= run.num_rounds)]
+    if bad.size and run.delay is not None:
+        warn_user(
+            f"strategy {name!r} was played with delays below 0 or above most={run.delay.most:,}, "
+            f"which counted as these. They were first met in round {bad.min()} of "
+            f"{run.num_rounds}, and there are some in {bad.size} of {run.num_games} games; mend "
+            "the function of the delays, or give sf.delays.from_function a larger most"
+        )
 
 
 def _regret(best: np.ndarray, totals: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:

@@ -23,7 +23,7 @@ from sfmab_jax.simulate import simulate
 __all__ = ["Best", "Sweep", "sweep"]
 
 # Of `simulate`, those that may be lists.
-_LISTS = ("checkpoints", "devices")
+_LISTS = ("checkpoints", "delay", "devices")
 # The most columns and cells of a heat map whose numbers are written out.
 _MOST_COLUMNS, _MOST_CELLS = 12, 120
 

@@ -53,6 +53,7 @@ Around it:
     measure      the norms of the loss sequences
     switching    the best sequences of arms with few switches
     rows         where results of a round go
+    delayed      feedback that arrives later
     tally        how often each arm was played, and the losses to be expected of it
     observer     what else may be followed beside the regret
     gather       results in the order of the games

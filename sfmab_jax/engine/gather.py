@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from sfmab_jax.engine.delayed import Waiting
 from sfmab_jax.engine.measure import Measure, Row
 from sfmab_jax.engine.rounds import GroupState
 from sfmab_jax.engine.tally import Expected, Tally, pseudo_regret
@@ -27,6 +28,7 @@ class BatchResults:
     loss_rows: Row | None  # of each game's own losses, arrays [games, C], if they are measured
     arm_counts: np.ndarray | None  # int32 [games, C, n], if they were asked for
     pseudo_regret: np.ndarray | None  # [games, C] in true units, likewise
+    first_fault: np.ndarray | None = None  # of the delays, int32 [games], see `Waiting`
 
 
 def gather_results(
@@ -79,7 +81,13 @@ def gather_results(
             counts = of_games(*(tally.count_rows for tally in tallies))
         if isinstance(tallies[0].expected, Expected):
             pseudo = pseudo_regret(of_games(*(tally.expected.rows for tally in tallies)), unit)
-    return BatchResults(realised, expected, records, rows, without_law, loss_rows, counts, pseudo)
+    faults = None
+    if isinstance(states[0].waiting, Waiting):
+        waiting: list[Any] = [state.waiting for state in states]
+        faults = of_games(*(one.first_fault for one in waiting))
+    return BatchResults(
+        realised, expected, records, rows, without_law, loss_rows, counts, pseudo, faults
+    )
 
 
 def _put(rows: np.ndarray, places: np.ndarray, games: np.ndarray) -> None:

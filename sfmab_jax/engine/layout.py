@@ -8,12 +8,14 @@ arithmetic crosses them.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sfmab_jax.base import with_static_functions
+from sfmab_jax.delays import Delay
+from sfmab_jax.engine.delayed import DelayProcess
 from sfmab_jax.engine.loss_stream import MOST_WINDOW_LOSSES, LossProcess, LossStream
 from sfmab_jax.losses import LossSequence
 
@@ -77,6 +79,7 @@ class Run:
       batching: "lanes" or "vmap".
       arm_counts, pseudo_regret: whether these are kept, too.
       switches: m, if games are also compared with sequences of arms that switch at most m times.
+      delay: of the feedback; None if it is not delayed.
     """
 
     losses: LossSequence
@@ -96,6 +99,7 @@ class Run:
     arm_counts: bool = False
     pseudo_regret: bool = False
     switches: int | None = None
+    delay: Delay | None = None
 
     @property
     def num_games(self) -> int:
@@ -113,6 +117,24 @@ class Run:
     def loss_process(self) -> LossProcess:
         """The process by which a lane makes its losses."""
         return LossProcess(with_static_functions(self.losses.next), self.to_units)
+
+    @cached_property
+    def delay_process(self) -> DelayProcess | None:
+        """How the delays of any game are made; None if feedback is not delayed."""
+        if self.delay is None:
+            return None
+        function = self.delay.function(self.num_rounds)
+        return DelayProcess(with_static_functions(function), np.int32(self.delay.most))
+
+    @property
+    def waiting_places(self) -> int:
+        """Of how many rounds a game keeps what was observed, if feedback is delayed."""
+        return 0 if self.delay is None else self.delay.largest(self.num_rounds) + 1
+
+    @property
+    def most_waiting_bytes(self) -> int:
+        """The most that late observations may take on a device: an eighth of it, 1 GiB on CPU."""
+        return _memory_class(self.devices[0]) // 8
 
     @property
     def to_units(self) -> np.ndarray:
@@ -160,11 +182,13 @@ class Run:
     def _may_widen_to(self, width: int) -> bool:
         """Whether batches so wide are numerous and small enough, and stream few sequences.
 
-        Small in the arms and checkpoints of all games. Few: one, or some that lie in a row, of
-        which each group is handed its own.
+        Small in the arms, checkpoints and late observations of all games. Few: one, or some that
+        lie in a row, of which each group is handed its own.
         """
         are_many = self.num_games >= 4 * width * len(self.devices)
-        are_small = width * (self.losses.num_arms + len(self.checkpoints)) <= _BATCH_NUMBERS
+        waiting = self.waiting_places * (2 * self.losses.num_arms + 4)
+        numbers = self.losses.num_arms + len(self.checkpoints) + waiting
+        are_small = width * numbers <= _BATCH_NUMBERS
         streamed = sequences_per_device(self.num_sequences, self.num_seeds, width)
         are_few = streamed <= (_FEW_SEQUENCES if self.sequences_in_row else 1)
         return are_many and are_small and (are_few or self.has_own_losses)

@@ -15,6 +15,7 @@ from jax import Array, lax
 
 from sfmab_jax.base import Bandit, BanditState, Round, has_own_functions
 from sfmab_jax.compose import is_composed, parts_of
+from sfmab_jax.engine.delayed import DelayProcess, Waiting, begin_waiting, learn_late
 from sfmab_jax.engine.lanes import OverGames, keep_shared, over_lanes
 from sfmab_jax.engine.loss_stream import LossProcess, RoundMaker, early_values, round_maker
 from sfmab_jax.engine.measure import Measure, measure_round
@@ -34,9 +35,11 @@ __all__ = [
     "in_groups",
     "over_games",
     "play_chunk",
+    "play_late_round_of_game",
     "play_round_of_game",
     "to_lanes",
     "watch_law",
+    "without_trailing_none",
 ]
 
 
@@ -66,6 +69,7 @@ class GroupState(NamedTuple):
     # What the losses of the next round see: the last arm, int32 [W], and p'_t, float32 [n, W]; see
     # `LossSequence.sees`.
     seen: tuple[Array, ...] = ()
+    waiting: Waiting | tuple[()] = ()  # what has not arrived; () if feedback is not delayed
 
 
 def over_games(batching: str, exact: bool = True) -> OverGames:
@@ -87,6 +91,7 @@ def begin_group(
     dtype,
     watch_laws: bool = False,
     sees: Sees = "nothing",
+    waiting_places: int = 0,
 ) -> GroupState:
     """Return the state of a group before round 1.
 
@@ -94,13 +99,17 @@ def begin_group(
       watch_laws: whether to check that p_t and p'_t are laws, in the first 64 rounds and every 31st
         after them; the package's own parts do not need it.
       sees: what the losses see of the play.
+      waiting_places: of how many rounds a game keeps what was observed, if feedback is delayed.
     """
     mapped = over_games("vmap")  # once for a run, so that speed does not matter
     first_state = bandit.init(num_arms, dtype, loss_unit)
     watched = watch_law(bandit, first_state, jnp.int32(1), jnp.int32(0)) if watch_laws else ()
-    state, watched = jax.tree.map(
+    waiting: Any = ()
+    if waiting_places:
+        waiting = begin_waiting(bandit, num_arms, dtype, waiting_places)
+    state, watched, waiting = jax.tree.map(
         lambda x: lax.broadcast_in_dim(x, (*jnp.shape(x), num_games), range(jnp.ndim(x))),
-        (first_state, watched),
+        (first_state, watched, waiting),
     )
     zero = start_sum(jnp.zeros(num_games, dtype))
     recorded = () if record is None else jax.eval_shape(mapped(record), state)
@@ -125,6 +134,7 @@ def begin_group(
         observer_rows=rows_of(row),
         first_without_law=watched,
         seen=_seen(mapped, bandit, state, jnp.full(num_games, -1, jnp.int32), sees),
+        waiting=waiting,
     )
 
 
@@ -151,6 +161,7 @@ def play_chunk(
     first_round: Array,
     num_windows: Array,
     means: LossProcess | None = None,
+    delays: DelayProcess | None = None,
     *,
     window: int,
     batching: str = "lanes",
@@ -172,6 +183,7 @@ def play_chunk(
       checkpoints: the rounds at which totals are kept, int32 [C].
       first_round, num_windows: int32 [], traced: one program serves any number of rounds.
       means: the expected losses, if the group tallies them.
+      delays: how late feedback is, if it is.
       window: rounds whose losses are handed to the lanes together, static.
       batching: how one game becomes many, "lanes" or "vmap".
       exact: see `sfmab_jax.engine.lanes`.
@@ -201,7 +213,7 @@ def play_chunk(
         elif lane_losses.ndim == 2:
             given = to_lanes(given, lane_losses, width)
         now = (round_, given, row, is_checkpoint)
-        group, arms = _play_round_of_group(mapped, parts, game_keys, group, *now)
+        group, arms = _play_round_of_group(mapped, parts, game_keys, group, *now, delays=delays)
         if group.seen:
             sees: Sees = "arm" if len(group.seen) == 1 else "law"
             group = group._replace(seen=_seen(mapped, bandit, group.bandit, arms, sees))
@@ -249,6 +261,7 @@ def in_groups(play_group_chunk: Callable[..., GroupState]) -> Callable[..., Grou
         num_windows: Array,
         num_groups: Array,
         means: LossProcess | None = None,
+        delays: DelayProcess | None = None,
         *,
         window: int,
     ) -> GroupState:
@@ -258,9 +271,9 @@ def in_groups(play_group_chunk: Callable[..., GroupState]) -> Callable[..., Grou
                 (groups, game_keys, lane_losses),
             )
             when = (checkpoints, first_round, num_windows)
-            tallied = () if means is None else (means,)
+            others = without_trailing_none(means, delays)
             after = play_group_chunk(
-                bandit, record, observer, losses, group, keys, lane, *when, *tallied, window=window
+                bandit, record, observer, losses, group, keys, lane, *when, *others, window=window
             )
             return jax.tree.map(lambda leaf, new: leaf.at[index].set(new), groups, after)
 
@@ -269,6 +282,13 @@ def in_groups(play_group_chunk: Callable[..., GroupState]) -> Callable[..., Grou
         return lax.fori_loop(0, num_groups, play_group, groups)
 
     return play_groups
+
+
+def without_trailing_none(*values: Any) -> tuple[Any, ...]:
+    """Return the values up to the last that is not None, as arguments that have defaults."""
+    while values and values[-1] is None:
+        values = values[:-1]
+    return values
 
 
 def to_lanes(losses: Array, lane_losses: Array, width: int) -> Array:
@@ -333,13 +353,7 @@ def play_round_of_game(
       The state after the round, i_t, l_t(i_t), l_t.p'_t - l_t(i_t), and what the observer carries.
     """
     # `update` works out p'_t again; equal operations are merged before they are compiled.
-    probabilities = bandit.probabilities(state)
-    arm = draw_of_round(probabilities, key, round_, draw)
-    loss = pick(losses, arm)
-    # The conditional mean less the realised loss, counted from the loss of the first arm: free of
-    # any offset common to all arms.
-    first = losses[0]
-    advantage = arm_sum(probabilities * (losses - first)) - (loss - first)
+    probabilities, arm, loss, advantage = _meet_losses(bandit, round_, state, key, losses, draw)
     after = bandit.update(state, arm, bandit.feedback(losses, arm))
     if observer is None:
         return after, arm, loss, advantage, ()
@@ -347,6 +361,47 @@ def play_round_of_game(
     play = state.full_information.play
     seen = Round(play, probabilities, arm, loss, estimate=probabilities)
     return after, arm, loss, advantage, observer.follow(observed, state, seen, losses, after)
+
+
+def play_late_round_of_game(
+    bandit: Bandit,
+    delays: DelayProcess,
+    round_: Array,
+    state: BanditState,
+    key: Array,
+    losses: Array,
+    waiting: Waiting,
+):
+    """Play one round of one game with delayed feedback: law, arm, and the feedback that arrives.
+
+    Args and results are those of `play_round_of_game`, with what has not arrived in place of what
+    the observer carries.
+    """
+    probabilities, arm, loss, advantage = _meet_losses(bandit, round_, state, key, losses)
+    shown = bandit.feedback(losses, arm)
+    after, waiting = learn_late(
+        bandit, delays, round_, key, state, waiting, probabilities, arm, shown
+    )
+    return after, arm, loss, advantage, waiting
+
+
+def _meet_losses(
+    bandit: Bandit,
+    round_: Array,
+    state: BanditState,
+    key: Array,
+    losses: Array,
+    draw: Callable[..., Array] = draw_arm,
+) -> tuple[Array, Array, Array, Array]:
+    """Return p'_t, i_t, l_t(i_t) and l_t.p'_t - l_t(i_t); see `play_round_of_game`."""
+    probabilities = bandit.probabilities(state)
+    arm = draw_of_round(probabilities, key, round_, draw)
+    loss = pick(losses, arm)
+    # The conditional mean less the realised loss, counted from the loss of the first arm: free of
+    # any offset common to all arms.
+    first = losses[0]
+    advantage = arm_sum(probabilities * (losses - first)) - (loss - first)
+    return probabilities, arm, loss, advantage
 
 
 def draw_of_round(
@@ -418,6 +473,8 @@ def _play_round_of_group(
     losses: Array,
     row: Array,
     is_checkpoint: Array,
+    *,
+    delays: DelayProcess | None = None,
 ) -> tuple[GroupState, Any]:
     """Play one round in all lanes.
 
@@ -430,6 +487,7 @@ def _play_round_of_group(
       losses: l_t [n] for all lanes, or [n, W].
       row: where results go, int32 [].
       is_checkpoint: whether t is one, bool [].
+      delays: how late feedback is, if it is.
 
     Returns:
       The group after the round, and i_t, int32 [W]; () if nothing needs them.
@@ -445,14 +503,27 @@ def _play_round_of_group(
         )
         return after, arm if needs_arms else (), *played
 
-    state, arms, loss, advantage, observed = mapped(play_lane)(
-        group.bandit, game_keys, group.observed, *own_losses
-    )
+    observed, waiting = group.observed, group.waiting
+    if delays is None:
+        state, arms, loss, advantage, observed = mapped(play_lane)(
+            group.bandit, game_keys, observed, *own_losses
+        )
+    else:
+        play_late = partial(play_late_round_of_game, bandit, delays, round_)
+
+        def play_late_lane(state, key, waiting, losses=losses):
+            after, arm, *played = play_late(state, key, losses, waiting)
+            return after, arm if needs_arms else (), *played
+
+        state, arms, loss, advantage, waiting = mapped(play_late_lane)(
+            group.bandit, game_keys, waiting, *own_losses
+        )
     group = group._replace(
         bandit=state,
         realised=mapped(add)(group.realised, loss),
         advantage=mapped(add)(group.advantage, advantage),
         observed=observed,
+        waiting=waiting,
     )
 
     group = _write_totals(mapped, bandit, group, round_, row, is_checkpoint)

@@ -20,7 +20,13 @@ from sfmab_jax.engine.loss_stream import LossProcess, start_sequences
 from sfmab_jax.engine.measure import Measure, Row, begin_measure, compiled_measure
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.engine.resume import Bookmark, Bookmarks
-from sfmab_jax.engine.rounds import GroupState, begin_group, in_groups, play_chunk
+from sfmab_jax.engine.rounds import (
+    GroupState,
+    begin_group,
+    in_groups,
+    play_chunk,
+    without_trailing_none,
+)
 from sfmab_jax.engine.tally import Tally, begin_tally, mean_process
 from sfmab_jax.numerics.threefry import game_keys, root_key
 
@@ -143,7 +149,8 @@ def play_batch(
     process = run.loss_process if run.has_own_losses else None
     parts = (bandit, record, observer)
     means = mean_process(run.losses, run.to_units) if run.pseudo_regret else None
-    exact = not _is_own((*parts, process, means))
+    delays = run.delay_process
+    exact = not _is_own((*parts, process, means, delays))
     program_for = _program_finder(run.devices, run.engine, run.batching, exact=exact)
     measuring = measures != "nothing"
     states = _first_states(run, parts, games, measuring)
@@ -175,9 +182,9 @@ def play_batch(
             given = (losses, measure, checkpoints, np.int32(chunk.first_round))
             measure = compiled_measure(run.devices[0].platform)(*given)(*given)
         when = (checkpoints, np.int32(chunk.first_round), np.int32(chunk.num_windows))
-        tallied = () if means is None else (means,)
+        others = without_trailing_none(means, delays)
         arguments = [
-            (*parts, losses, state, call.keys, call.losses, *when, call.num_groups, *tallied)
+            (*parts, losses, state, call.keys, call.losses, *when, call.num_groups, *others)
             for state, call in zip(states, games.calls, strict=True)
         ]
         program = program_for(*arguments[0], window=run.window)
@@ -294,6 +301,7 @@ def _first_states(
         dtype=run.dtype,
         watch_laws=not _is_own(parts[0]),
         sees=run.losses.sees,
+        waiting_places=run.waiting_places,
     )
     loss_unit = jnp.asarray(1 / run.unit, run.dtype)  # a loss of 1, as it is counted
     state = begin(*parts, loss_unit)

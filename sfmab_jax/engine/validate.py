@@ -27,6 +27,8 @@ from sfmab_jax.checks import (
     strongly_typed,
 )
 from sfmab_jax.compose import compose, is_composed, parts_of
+from sfmab_jax.delays import NEVER, Delay, as_delay
+from sfmab_jax.engine.delayed import bytes_waiting
 from sfmab_jax.engine.layout import Run
 from sfmab_jax.engine.loss_stream import has_chance
 from sfmab_jax.engine.switching import MOST_SWITCHES
@@ -40,10 +42,12 @@ __all__ = [
     "check_checkpoints",
     "check_choice",
     "check_comparator",
+    "check_delay",
     "check_devices",
     "check_dtype",
     "check_engine",
     "check_games",
+    "check_late_feedback",
     "check_parameters",
     "check_record",
     "check_rounds",
@@ -109,6 +113,7 @@ _GIVEN = {
     "estimate": "state, play, probabilities, arm, loss",
     "weigh": "state, play, probabilities, arm, loss",
     "update": "state, round",
+    "wait": "state, round, missing",
 }
 _GIVEN_OF_BANDITS = _GIVEN | {"probabilities": "state", "update": "state, arm, loss"}
 
@@ -140,6 +145,10 @@ def _trace_round(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> N
         for field, words in _PARTS.items():
             before, after = getattr(state, field), getattr(later, field)
             check_kept(f"update of the {words} of {subject}", f"state.{field}", before, after)
+        if (wait := parts_of(checked)[2].wait) is not None:
+            waited = jax.eval_shape(wait, later.full_information, arm, arm)
+            what = f"wait of the full-information strategy of {subject}"
+            check_kept(what, "state.full_information", later.full_information, waited)
     else:
         check_kept(f"update of {subject}", "state", state, later)
 
@@ -170,8 +179,9 @@ def _checked(part: Any, subject: str, place: str, num_arms: int) -> Any:
         return call
 
     kinds = [kind for kind in given if kind in part._fields]
-    if getattr(part, "weigh", given) is None:  # it may be left out
-        kinds.remove("weigh")
+    for kind in ("weigh", "wait"):
+        if getattr(part, kind, given) is None:  # it may be left out
+            kinds.remove(kind)
     return part._replace(**{kind: checked(kind) for kind in kinds})
 
 
@@ -303,6 +313,86 @@ def check_engine(
         from sfmab_jax.engine.pallas.kernel import check_fusible  # Pallas is slow to import
 
         check_fusible(name, bandit, record, num_arms, dtype, device)
+
+
+# A function of delays is tried in so many rounds of so many games.
+_TRIED_ROUNDS, _TRIED_GAMES = 64, 4
+
+
+def check_delay(delay: Any, num_rounds: int) -> Delay | None:
+    """Return the delay of the feedback; None if it is not delayed in any of the rounds."""
+    found = as_delay(delay)
+    if found is None:
+        return None
+    if found.table is not None and len(found.table) < num_rounds:
+        raise ValueError(
+            f"there are delays of {len(found.table)} rounds, and {num_rounds} are played; give one "
+            "for each round"
+        )
+    if found.is_zero(num_rounds):
+        return None
+    if found.delay is not None and not has_own_functions(with_static_functions(found.delay)):
+        with refusing():
+            _try_delays(found, num_rounds)
+    return found
+
+
+@pinned_generator()
+@jax.disable_jit(False)
+def _try_delays(delay: Delay, num_rounds: int) -> None:
+    """Refuse a function of the user's whose delays are no integers from 0 to the largest."""
+    what, function = "the function of delays", delay.delay
+    assert function is not None
+    check_arguments(what, function, "key, round", "define it as delay(key, round)")
+
+    def named(key, round_):
+        with naming_errors(what):
+            drawn = function(key, round_)
+        if not _is_array(drawn) or np.shape(drawn) or jnp.result_type(drawn).kind not in "iu":
+            text = described(drawn) if isinstance(drawn, jax.Array) else repr(drawn)
+            raise PartError(f"{what} returns {shorten(text, 80)}; return an integer, as int32[]")
+        return jnp.asarray(drawn)
+
+    rounds = np.arange(1, min(num_rounds, _TRIED_ROUNDS) + 1, dtype=np.int32)
+    keys = jax.random.split(root_key(0), (_TRIED_GAMES, len(rounds)))
+    of_games = jax.vmap(jax.vmap(named), in_axes=(0, None))
+    drawn = np.asarray(jax.jit(of_games)(keys, rounds)).astype(np.int64)
+    wrong = (drawn < 0) | ((drawn > delay.most) & (drawn != NEVER))
+    if wrong.any():
+        game, place = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"{what} returns {drawn[game, place]} in round {place + 1}; return a delay from 0 to "
+            f"most={delay.most:,}, or sf.delays.NEVER, or give sf.delays.from_function a larger "
+            "most"
+        )
+
+
+def check_late_feedback(name: str, bandit: Bandit, run: Run, certificate: bool) -> None:
+    """Refuse to delay the feedback of what cannot be told of old rounds, or remember them."""
+    if run.delay is None:
+        return
+    if run.engine == "fused":
+        raise ValueError("delay= needs engine='scan'; the fused engine keeps no observations")
+    if certificate:
+        raise ValueError(
+            "certificate=True is for feedback without delay, for which the bounds along the path "
+            "are proven; play without delay="
+        )
+    if not is_composed(bandit):
+        raise ValueError(
+            f"strategy {name!r} was not made by sf.compose, so it has no parts that could be told "
+            "of old rounds; compose it, or play without delay="
+        )
+    num_arms, places = run.losses.num_arms, run.waiting_places
+    size = bytes_waiting(with_static_functions(bandit), num_arms, run.dtype, places)
+    if size * run.batch_width > run.most_waiting_bytes:
+        raise ValueError(
+            f"delays up to {places - 1:,} rounds take {size / 2**20:.3g} MiB of each of the "
+            f"{run.batch_width:,} games that are played together on a device, "
+            f"{size * run.batch_width / 2**30:.3g} GiB in all, for strategy {name!r} with "
+            f"{num_arms:,} arms; the limit is {run.most_waiting_bytes / 2**30:g} GiB: give shorter "
+            "delays"
+        )
 
 
 def check_switches(progress: Any, **switches: Any) -> None:

@@ -3,6 +3,7 @@
 from sfmab_jax.full_information.ada_ftrl import ada_ftrl, proxy_gap
 from sfmab_jax.full_information.barrier_descent import barrier_descent
 from sfmab_jax.full_information.constant import constant
+from sfmab_jax.full_information.delayed import delayed_ftrl
 from sfmab_jax.full_information.fixed_share import fixed_share
 from sfmab_jax.full_information.ftrl import ftrl, ftrl_by_arms
 from sfmab_jax.full_information.heavy_tails import balanced_ftrl, doubling_ftrl
@@ -13,6 +14,7 @@ __all__ = [
     "balanced_ftrl",
     "barrier_descent",
     "constant",
+    "delayed_ftrl",
     "doubling_ftrl",
     "fixed_share",
     "follow_the_leader",

@@ -13,7 +13,7 @@ from sfmab_jax.results.result import Result, Results
 __all__ = ["concat"]
 
 # What all results have in common.
-_COMMON = ("losses", "seed", "dtype", "unit", "sees")
+_COMMON = ("losses", "seed", "dtype", "unit", "sees", "delay")
 
 
 def concat(parts: Sequence[Result | Results]) -> Any:

@@ -52,6 +52,8 @@ def identity_of(bandit: Bandit) -> dict[str, Any]:
         return _describe(bandit)
     names = ("sampling", "estimation", "full_information")
     described = {name: _describe(part) for name, part in zip(names, parts, strict=True)}
+    if parts[2].wait is None:  # as in files of versions that did not know it
+        del described["full_information"]["wait"]
     return described | {"feedback": _describe(bandit.feedback)}
 
 

@@ -25,7 +25,7 @@ from sfmab_jax.results.summary import SUMMARIES_FORMAT, Summaries, rebuild_summa
 __all__ = ["KEPT_BY_OPTION", "Plots", "Result", "Results", "load"]
 
 _FORMAT = 1
-# Fields of a result that are written as they are. Files of earlier versions lack the last five.
+# Fields of a result that are written as they are. Files of earlier versions lack the last six.
 _DESCRIPTION = (
     "name",
     "seed",
@@ -39,6 +39,7 @@ _DESCRIPTION = (
     "losses_identity",
     "sees",
     "switches",
+    "delay",
 )
 Kind = Literal["expected", "realised", "pseudo", "policy", "tracking"]
 # What is kept of every game if `simulate` is called with an option, and that option.
@@ -81,6 +82,7 @@ class Result:
         Others answer each game, so that every game and every strategy has its own: ``regret`` is
         external, and the norms are of the losses that came.
       switches: m of `tracking_regret`; None if it was not asked for.
+      delay: of the feedback, in words, as "fixed 10"; None if it was not delayed.
 
     Statistics are taken ``over`` the family, whose sequences are the units, [1, C]; or given each
     "sequence", whose seeds are the units, [K, C]. By default over the family if there are several
@@ -108,12 +110,14 @@ class Result:
     first_look: int | None = None
     sees: Sees = "nothing"
     switches: int | None = None
+    delay: str | None = None
 
     def __repr__(self) -> str:
         sequences, seeds, _ = self.regret.shape
         return (
             f"Result({self.name} on {self.losses}: {self.norms.num_arms} arms, "
-            f"{self.rounds[-1]} rounds, {sequences} x {seeds} games, {self.in_words()})"
+            f"{self.rounds[-1]} rounds{statistics.delay_in_words(self.delay)}, "
+            f"{sequences} x {seeds} games, {self.in_words()})"
         )
 
     @property
@@ -447,8 +451,8 @@ class Results(Mapping[str, Result]):
         first = next(iter(self.values()))
         sequences, seeds, _ = first.regret.shape
         about = (
-            f"{first.losses}, {first.norms.num_arms} arms, {first.rounds[-1]} rounds, "
-            f"{sequences} x {seeds} games"
+            f"{first.losses}, {first.norms.num_arms} arms, {first.rounds[-1]} rounds"
+            f"{statistics.delay_in_words(first.delay)}, {sequences} x {seeds} games"
         )
         return "\n".join([f"Results({about})", *lines])
 

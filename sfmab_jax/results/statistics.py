@@ -29,6 +29,7 @@ __all__ = [
     "check_levels",
     "check_over",
     "conditional_value_at_risk",
+    "delay_in_words",
     "games_of",
     "growth_exponent",
     "holm",
@@ -248,6 +249,11 @@ def in_words(
         return f"mean {regret} {means[0]:.4g} in every game {where}"
     mark = ", doubtful: few games or heavy tails" if doubtful[0] else ""
     return f"mean {regret} {means[0]:.4g} in [{low[0]:.4g}, {high[0]:.4g}] {where}{mark}"
+
+
+def delay_in_words(delay: str | None) -> str:
+    """Return what a description of results says of the delay of the feedback."""
+    return "" if delay is None else f", delay {delay}"
 
 
 def student_quantile(level: float, count: int | np.ndarray) -> Any:

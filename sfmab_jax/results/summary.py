@@ -31,7 +31,7 @@ class Summary:
       name: of the strategy.
       rounds: the checkpoints [C].
       num_sequences, num_seeds, num_arms: K, S and n.
-      losses, seed, first_sequence, first_seed, dtype, seconds, unit, sees: of the run, as in
+      losses, seed, first_sequence, first_seed, dtype, seconds, unit, sees, delay: of the run, as in
         `Result`.
       games: moments of the regret of all games, realised and expected: [2, C] each.
       units: the same of the independent numbers behind the mean: of the seeds of one sequence, or
@@ -60,6 +60,7 @@ class Summary:
     largest: np.ndarray
     largest_loss: np.ndarray
     sees: Sees = "nothing"
+    delay: str | None = None
 
     def __repr__(self) -> str:
         return f"Summary({self.name} on {self.losses}: {self.size_in_words()}, {self.in_words()})"
@@ -67,7 +68,8 @@ class Summary:
     def size_in_words(self) -> str:
         """Return how many arms, rounds and games were played."""
         games = f"{self.num_sequences} x {self.num_seeds} games"
-        return f"{self.num_arms} arms, {self.rounds[-1]} rounds, {games}"
+        late = statistics.delay_in_words(self.delay)
+        return f"{self.num_arms} arms, {self.rounds[-1]} rounds{late}, {games}"
 
     def in_words(self) -> str:
         """Return the final mean regret with its 95% interval, of what it is, and how sure."""

@@ -44,6 +44,7 @@ from sfmab_jax.strategies.known_range import (
     exp3_side_information,
     poly_inf_horizon,
     tsallis_inf,
+    tsallis_inf_delayed,
     tsallis_inf_rv,
 )
 from sfmab_jax.strategies.scale_free import (
@@ -89,6 +90,7 @@ __all__ = [
     "poly_inf_horizon",
     "scale_free",
     "tsallis_inf",
+    "tsallis_inf_delayed",
     "tsallis_inf_rv",
     "ucb1",
     "uni_inf_horizon",
@@ -119,6 +121,7 @@ STRATEGIES: dict[str, Callable[..., Bandit]] = {
         poly_inf_horizon,
         tsallis_inf,
         tsallis_inf_rv,
+        tsallis_inf_delayed,
         # Data-dependent.
         log_barrier_horizon,
         green_horizon,

@@ -31,6 +31,7 @@ __all__ = [
     "exp3_side_information",
     "poly_inf_horizon",
     "tsallis_inf",
+    "tsallis_inf_delayed",
     "tsallis_inf_rv",
 ]
 
@@ -377,6 +378,26 @@ def tsallis_inf_rv(
         sampling.as_played(),
         estimation.reduced_variance(threshold, scale),
         full_information.ftrl_by_arms(square_root(), rate),
+    )
+
+
+def tsallis_inf_delayed(scale: Array | float = 1.0) -> Bandit:
+    """Zimmert and Seldin, "... Adversarial Bandits with Arbitrary Delays" (2020): hybrid FTRL.
+
+    For ``simulate(delay=...)``. p_t = argmin_q q.L_t / G - 2 sqrt(t) sum(sqrt(q)) +
+    sqrt(2 D_t / ln n) sum(q ln q), L_t the importance-weighted losses that have arrived, each
+    weighted with the law that its arm was drawn from, and D_t the number of missing observations
+    added up over the rounds to t. Neither T nor the delays need be known. The expected regret is
+    O(G (sqrt(n T) + sqrt(D ln n))), D the sum of all delays; without delay it is `tsallis_inf`.
+
+    Args:
+      scale: G.
+    """
+    check_positive(scale=scale)
+    return compose(
+        sampling.as_played(),
+        estimation.importance_weighted(),
+        full_information.delayed_ftrl(scale),
     )
 
 

@@ -65,6 +65,12 @@ def guarantee(result: Result) -> Guarantee:
     """
     if result.sees != "nothing":
         return Guarantee({}, "met losses that answered it, and bounds are for oblivious ones")
+    if result.delay is not None:
+        return Guarantee(
+            {},
+            f"was played with delayed feedback ({result.delay}), and bounds here are for feedback "
+            "that arrives at once",
+        )
     if result.identity is None:
         return Guarantee({}, "is from a file that does not say what was played; simulate it again")
     found = _recognize(result.identity)
@@ -86,9 +92,12 @@ def guarantee(result: Result) -> Guarantee:
 def exploration_of(result: Result) -> bounds.Exploration | None:
     """Return the option of Algorithm 1 that was played, with the paper's alpha and beta.
 
-    None if it was another strategy, or if a file does not say what it was.
+    None if it was another strategy, if its feedback was delayed, or if a file does not say what it
+    was.
     """
-    found = None if result.identity is None else _recognize(result.identity)
+    if result.identity is None or result.delay is not None:
+        return None
+    found = _recognize(result.identity)
     if found is None or not _has_feedback(result.identity, "bandit"):
         return None
     known, parameters = found

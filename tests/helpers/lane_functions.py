@@ -164,6 +164,14 @@ ORDERS = {
     "set an arm": lambda x, a, i: x.at[i].set(a),
     "add to an arm of a shared vector": lambda x, a, i: jnp.asarray(TABLE).at[i].add(a),
     "dynamic slice": lambda x, a, i: lax.dynamic_slice(x, (i,), (2,)),
+    "dynamic slice of a shared place": lambda x, a, i: lax.dynamic_slice(
+        jnp.reshape(x, (3, 2)), (jnp.argmax(jnp.asarray(TABLE)[:2]), 0), (2, 2)
+    ),
+    "dynamic update": lambda x, a, i: lax.dynamic_update_slice(x, jnp.stack([a, a]), (i,)),
+    "dynamic update of a shared place": lambda x, a, i: (
+        lax.dynamic_update_slice(x, jnp.asarray(TABLE)[:2], (jnp.argmax(jnp.asarray(TABLE)),)),
+        lax.dynamic_update_slice(jnp.asarray(TABLE), a[None], (jnp.argmin(jnp.asarray(TABLE)),)),
+    ),
     "searchsorted": lambda x, a, i: jnp.searchsorted(jnp.asarray(TABLE), a),
 }
 CALLS = {

@@ -22,6 +22,7 @@ ARCHETYPES = (
     "exp3_s_horizon",  # fixed share
     "tsallis_inf_rv",  # reduced variance, Tsallis entropy
     "green_horizon",  # truncation
+    "tsallis_inf_delayed",  # the hybrid regulariser for delayed feedback
     "broad_optimistic",  # barrier descent, predictions from the last losses
     "htinf",  # skipping
     "ada_tinf_horizon",  # heavy tails

@@ -14,7 +14,7 @@ PACKAGE = Path(sfmab_jax.__file__).parent
 FLOORS = (
     "checks numerics",
     "base",
-    "potentials sampling estimation full_information losses compose strategies",
+    "potentials sampling estimation full_information losses delays compose strategies",
     "engine",
     "results",
     "until",
@@ -39,7 +39,7 @@ ALLOWED = {
 }
 ROOT = {"__init__.py", "py.typed"} | {
     f"{name}.py"
-    for name in "base checks compose matrix_game simulate step_by_step sweep until".split()
+    for name in "base checks compose delays matrix_game simulate step_by_step sweep until".split()
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

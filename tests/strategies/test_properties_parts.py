@@ -223,6 +223,7 @@ STRATEGIES = {
     full_information.balanced_ftrl: full_information.balanced_ftrl(barrier, ROUNDS),
     full_information.barrier_descent: full_information.barrier_descent(0.02),
     full_information.constant: full_information.constant(1),
+    full_information.delayed_ftrl: full_information.delayed_ftrl(),
     full_information.doubling_ftrl: full_information.doubling_ftrl(potentials.tsallis(), ROUNDS),
     full_information.fixed_share: full_information.fixed_share(0.5, 0.01),
     full_information.follow_the_leader: full_information.follow_the_leader(),

@@ -48,6 +48,7 @@ LOOPS = {
     "poly_inf_horizon": (known_range.poly_inf_horizon, "unit"),
     "tsallis_inf": (known_range.tsallis_inf, "unit"),
     "tsallis_inf_rv": (known_range.tsallis_inf_rv, "unit"),
+    "tsallis_inf_delayed": (known_range.tsallis_inf, "unit"),  # nothing is delayed here
     "log_barrier_horizon": (known_range.log_barrier_horizon, "unit"),
     "green_horizon": (known_range.green_horizon, "unit"),
     "broad": (known_range.broad, "signed"),

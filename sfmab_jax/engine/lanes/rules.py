@@ -32,6 +32,7 @@ _MOVES = {
     "broadcast_in_dim": {"shape", "broadcast_dimensions", "sharding"},
     "concatenate": {"dimension"},
     "dynamic_slice": {"slice_sizes"},
+    "dynamic_update_slice": set(),
     "pad": {"padding_config"},
     "reshape": {"new_sizes", "dimensions", "sharding"},
     "slice": {"start_indices", "limit_indices", "strides"},
@@ -102,6 +103,14 @@ def _with_lanes(eqn, operands, flags, width: int) -> Any:
             triples = zip(operands, flags, eqn.invars)
             laned = [spread(x, f, var.aval.shape, width) for x, f, var in triples]
             return lax.concatenate(laned, params["dimension"])
+        if name == "dynamic_slice" and shape and not any(flags[1:]):
+            sizes, zero = params["slice_sizes"], jnp.zeros_like(operands[-1])
+            return lax.dynamic_slice(operands[0], (*operands[1:], zero), (*sizes, width))
+        if name == "dynamic_update_slice" and shape and not any(flags[2:]):
+            pairs = zip(operands[:2], flags, eqn.invars)
+            x, update = (spread(x, f, var.aval.shape, width) for x, f, var in pairs)
+            zero = jnp.zeros_like(operands[-1])
+            return lax.dynamic_update_slice(x, update, (*operands[2:], zero))
         if name == "dynamic_slice" and len(shape) == 1 and flags[0] and shape[0]:
             return _slices_of_lanes(operands[0], operands[1], shape[0], width)
     # Lanes first: not every operation can be mapped over its last axis.
