@@ -130,7 +130,8 @@ def play_matrix_game(
       row, column: strategies with n and with m arms.
       num_rounds: T.
       num_seeds: how many games.
-      **options: of `simulate`, such as ``seed``, ``checkpoints`` and ``dtype``.
+      **options: of `simulate`, such as ``seed``, ``checkpoints`` and ``dtype``; a ``delay`` is that
+        of what the row player sees.
 
     Matching pennies, whose only equilibrium is to play both sides alike:
 
