@@ -57,7 +57,13 @@ from sfmab_jax.results.certificate import Certificate, certificate_from_rows, ob
 from sfmab_jax.results.concat import concat
 from sfmab_jax.results.identity import identity_of_losses
 from sfmab_jax.results.moments import Summarizer
-from sfmab_jax.results.norms import Norms, norms_from_row, warn_if_no_regret, warn_if_not_finite
+from sfmab_jax.results.norms import (
+    Norms,
+    best_switching_from_row,
+    norms_from_row,
+    warn_if_no_regret,
+    warn_if_not_finite,
+)
 from sfmab_jax.results.result import Result, Results
 from sfmab_jax.results.statistics import FEW_UNITS
 from sfmab_jax.results.summary import Summaries, Summary
@@ -421,7 +427,7 @@ def _gather(
         mine = played[number * run.num_batches : (number + 1) * run.num_batches]
         own = [batch for batch, _ in mine]
         if number == 0 or not is_oblivious:
-            norms = _norms(run, [row for _, row in mine])
+            norms, best_switching = _norms(run, [row for _, row in mine])
         best = norms.best[:, None, :]
         has_laws = True
         if own[0].first_without_law is not None:
@@ -432,7 +438,9 @@ def _gather(
         if own[0].first_fault is not None:
             _warn_of_delays(name, np.concatenate([batch.first_fault for batch in own]), run)
         realised = [batch.realised for batch in own]
-        kept = _kept(own, norms, shape)
+        kept = _kept(own, shape[:2])
+        if best_switching is not None:
+            kept["tracking_regret"] = _regret(best_switching[:, None, :], realised, shape)
         if constant_totals is not None:
             least = best if isinstance(constant_totals, str) else constant_totals[:, None, :]
             kept["policy_regret"] = _regret(least, realised, shape)
@@ -452,6 +460,7 @@ def _gather(
             certificate=None if own[0].observed is None else _certificate(own, run),
             kept=kept,
             switches=run.switches,
+            best_switching=best_switching,
         )
         if has_laws:
             is_finite = np.isfinite(norms.l_1).all(axis=1)
@@ -459,12 +468,15 @@ def _gather(
     return Results(results)
 
 
-def _norms(run: Run, rows: list[Row]) -> Norms:
-    """Return the norms of all sequences from the rows of the batches; warn if one is no number."""
+def _norms(run: Run, rows: list[Row]) -> tuple[Norms, np.ndarray | None]:
+    """Return the norms of all sequences from the rows of the batches; warn if one is no number.
+
+    And the total loss of the best sequence of arms with few switches, if it is asked for, [K, C].
+    """
     row = jax.tree.map(lambda *columns: np.concatenate(columns), *rows)
     norms = norms_from_row(row, run.losses.num_arms, run.checkpoints, run.unit)
     warn_if_not_finite(norms, run.losses, run.first_sequence + np.arange(run.num_sequences))
-    return norms
+    return norms, best_switching_from_row(row, run.unit)
 
 
 def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]) -> Summaries:
@@ -624,18 +636,13 @@ def _regret(best: np.ndarray, totals: list[np.ndarray], shape: tuple[int, ...]) 
     return regret
 
 
-def _kept(
-    batches: list[BatchResults], norms: Norms, shape: tuple[int, int, int]
-) -> dict[str, np.ndarray]:
+def _kept(batches: list[BatchResults], shape: tuple[int, int]) -> dict[str, np.ndarray]:
     """Return what was kept of all games because it was asked for, by name; arrays [K, S, ...]."""
     kept = {}
     for name in ("arm_counts", "pseudo_regret"):
         parts = [getattr(batch, name) for batch in batches]
         if parts[0] is not None:
-            kept[name] = np.concatenate(parts).reshape(*shape[:2], *parts[0].shape[1:])
-    if norms.best_switching is not None:
-        best = norms.best_switching[:, None, :]
-        kept["tracking_regret"] = _regret(best, [batch.realised for batch in batches], shape)
+            kept[name] = np.concatenate(parts).reshape(*shape, *parts[0].shape[1:])
     return kept
 
 

@@ -171,8 +171,8 @@ def step_by_step(
     return _steps(bandit, losses_of, state, key, rounds, unit)
 
 
-# (t, i_{t-1}, p'_t [n]) -> l_t [n], in units; rounds are asked for in order.
-_LossesOf = Callable[[int, int, Any], np.ndarray]
+# (t, i_{t-1}, () -> p'_t [n]) -> l_t [n], in units; rounds are asked for in order.
+_LossesOf = Callable[[int, int, Callable[[], Array]], np.ndarray]
 
 
 def _stream(family: LossSequence, k: int, seed: int, unit: float, dtype: np.dtype) -> _LossesOf:
@@ -182,7 +182,7 @@ def _stream(family: LossSequence, k: int, seed: int, unit: float, dtype: np.dtyp
     )
     chunk = np.zeros(0)
 
-    def losses_of(t: int, last_arm: int, law: Any) -> np.ndarray:
+    def losses_of(t: int, last_arm: int, law: Callable[[], Array]) -> np.ndarray:
         nonlocal chunk
         place = (t - 1) % _CHUNK_ROUNDS
         if place == 0:
@@ -199,9 +199,9 @@ def _answers(family: LossSequence, k: int, seed: int, unit: float, dtype: np.dty
     with pinned_generator(), jax.disable_jit(False):
         keys, states = start_sequences(family, seed, np.full(_LANES, k))
 
-    def losses_of(t: int, last_arm: int, law: Any) -> np.ndarray:
+    def losses_of(t: int, last_arm: int, law: Callable[[], Array]) -> np.ndarray:
         nonlocal states
-        shown = (np.int32(last_arm), np.float32(law))
+        shown = (np.int32(last_arm), np.float32(law()) if family.sees == "law" else None)
         seen = [np.stack([x] * _LANES, axis=-1) for x in shown_of(family.sees, shown)]
         with pinned_generator():
             states, losses = _answer(process, states, keys, np.int32(t), tuple(seen))
@@ -230,7 +230,7 @@ def _steps(
     arm = -1
     for place in range(num_rounds):
         with jax.disable_jit(False):  # losses are made as in `simulate`
-            counted = losses_of(place + 1, arm, bandit.probabilities(state))
+            counted = losses_of(place + 1, arm, partial(bandit.probabilities, state))
         with pinned_generator():
             seen, after = _play_round(bandit, state, key, np.int32(place + 1), counted)
         losses = counted.astype(np.float64) * unit

@@ -75,7 +75,8 @@ def check_parameters(name: str, bandit: Bandit, dtype: np.dtype) -> None:
             )
 
 
-# Strategies that were found good, by all but their numbers: tracing one takes a tenth of a second.
+# Strategies that were found good, by all but their real numbers: tracing one takes a tenth of a
+# second.
 _GOOD_SHAPES: set[Any] = set()
 
 
@@ -85,7 +86,10 @@ def check_shapes(name: str, bandit: Bandit, num_arms: int, dtype: np.dtype) -> N
     leaves, structure = jax.tree.flatten(with_static_functions(bandit))
     kind = (
         structure,
-        tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in leaves),
+        # An integer, such as the number of an arm, may be one that is refused.
+        tuple(
+            (np.shape(x), x if isinstance(x, int) else getattr(x, "dtype", type(x))) for x in leaves
+        ),
         num_arms,
         dtype,
     )

@@ -249,10 +249,11 @@ def from_adversary(
 
     An adversary that punishes playing an arm twice in a row:
 
+    >>> import jax
     >>> import jax.numpy as jnp
     >>> import sfmab_jax as sf
     >>> def punish(state, key, t, last_arm):
-    ...     return state, (jnp.arange(3) == last_arm).astype(jnp.float32)
+    ...     return state, jax.nn.one_hot(last_arm, 3, dtype=jnp.float32)
     >>> losses = from_adversary(lambda key: (), punish, num_arms=3)
     >>> result = sf.simulate(sf.strategies.exp3(), losses, num_rounds=64, num_seeds=4)
     >>> result.regret.shape

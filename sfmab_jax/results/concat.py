@@ -112,6 +112,9 @@ def _join(parts: list[Result]) -> Result:
         kept={name: joined(*(part.kept[name] for part in parts)) for name in sorted(kept)},
         first_look=min(looks, default=None),
         switches=first.switches if "tracking_regret" in kept else None,
+        best_switching=_joined_or_none([part.best_switching for part in parts])
+        if axis == 0
+        else first.best_switching,
     )
 
 

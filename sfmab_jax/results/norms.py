@@ -1,5 +1,6 @@
 """Norms of loss sequences at the checkpoints, in which bounds are stated."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,13 @@ from sfmab_jax.checks import warn_user
 from sfmab_jax.engine.measure import Row, unit_of_squares
 from sfmab_jax.losses import LossSequence
 
-__all__ = ["Norms", "norms_from_row", "warn_if_no_regret", "warn_if_not_finite"]
+__all__ = [
+    "Norms",
+    "best_switching_from_row",
+    "norms_from_row",
+    "warn_if_no_regret",
+    "warn_if_not_finite",
+]
 
 
 class Norms(NamedTuple):
@@ -29,8 +36,6 @@ class Norms(NamedTuple):
       smallest: min_t min_i l_t(i); NaN where it is not known, as in files of earlier versions.
       best_arm: argmin_i S_i, the lowest number of those that tie, int64; -1 where losses are not
         finite. None where it is not known, as in files of earlier versions.
-      best_switching: the least total loss of a sequence of arms with at most m switches in the
-        first tau rounds, if ``simulate(switches=m)`` asked for it; else None.
     """
 
     num_arms: int
@@ -43,20 +48,11 @@ class Norms(NamedTuple):
     mean: np.ndarray
     smallest: np.ndarray = np.array(np.nan)
     best_arm: np.ndarray | None = None
-    best_switching: np.ndarray | None = None
 
 
 def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> Norms:
     """`Norms` from a `Row` of arrays [K, C]; ``unit`` is the size of 1 in true losses."""
-
-    def in_true_units(*words: np.ndarray) -> np.ndarray:
-        """The sum of the words; in place, as there may be very many sequences."""
-        total = words[0].astype(np.float64)
-        for word in words[1:]:
-            total += word
-        total *= unit
-        return total
-
+    in_true_units = partial(_in_true_units, unit)
     l_2 = row.l_2.astype(np.float64)
     unit_of_l_2 = unit * unit_of_squares(row.l_inf, np).astype(np.float64)
     with np.errstate(over="ignore"):  # float64 may hold losses but not their squares
@@ -73,10 +69,26 @@ def norms_from_row(row: Row, num_arms: int, rounds: np.ndarray, unit: float) -> 
         mean=in_true_units(row.lowest, row.mean_excess),
         smallest=in_true_units(row.smallest),
         best_arm=np.where(np.isfinite(row.l_1), row.best_arm, -1).astype(np.int64),
-        best_switching=None
-        if row.least_path is None
-        else in_true_units(row.least_path, row.path_excess),
     )
+
+
+def best_switching_from_row(row: Row, unit: float) -> np.ndarray | None:
+    """Return the total loss of the best sequence of arms with few switches, [K, C]; see `Result`.
+
+    None if nobody asked for it.
+    """
+    if row.least_path is None:
+        return None
+    return _in_true_units(unit, row.least_path, row.path_excess)
+
+
+def _in_true_units(unit: float, *words: np.ndarray) -> np.ndarray:
+    """Return the sum of the words; in place, as there may be very many sequences."""
+    total = words[0].astype(np.float64)
+    for word in words[1:]:
+        total += word
+    total *= unit
+    return total
 
 
 def warn_if_not_finite(norms: Norms, losses: LossSequence, sequences: np.ndarray) -> None:

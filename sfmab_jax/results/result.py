@@ -82,6 +82,8 @@ class Result:
         Others answer each game, so that every game and every strategy has its own: ``regret`` is
         external, and the norms are of the losses that came.
       switches: m of `tracking_regret`; None if it was not asked for.
+      best_switching: the least total loss of a sequence of arms with at most m switches in the
+        first tau rounds, [K, C]; None if it was not asked for.
       delay: of the feedback, in words, as "fixed 10"; None if it was not delayed.
 
     Statistics are taken ``over`` the family, whose sequences are the units, [1, C]; or given each
@@ -110,6 +112,7 @@ class Result:
     first_look: int | None = None
     sees: Sees = "nothing"
     switches: int | None = None
+    best_switching: np.ndarray | None = None
     delay: str | None = None
 
     def __repr__(self) -> str:
@@ -203,7 +206,7 @@ class Result:
 
         sum_t l_t(i_t) - min sum_t l_t(j_t), the minimum over all sequences of arms j_1, ..., j_tau
         that change at most m times; with m = 0 it is ``regret``. The minima are
-        ``norms.best_switching``. Kept by ``simulate(switches=m)``.
+        ``best_switching``. Kept by ``simulate(switches=m)``.
 
         >>> import sfmab_jax as sf
         >>> losses = [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
@@ -511,6 +514,8 @@ class Results(Mapping[str, Result]):
             arrays[f"{number}/expected_regret"] = result.expected_regret
             for key, array in result.kept.items():
                 arrays[f"{number}/kept/{key}"] = array
+            if result.best_switching is not None:
+                arrays[f"{number}/best_switching"] = result.best_switching
             if result.certificate is not None:
                 for key, array in result.certificate._asdict().items():
                     arrays[f"{number}/certificate/{key}"] = array
@@ -683,6 +688,7 @@ def _rebuild(header: dict[str, Any], stored: dict[str, np.ndarray]) -> Results:
             certificate=_load_certificate(stored, number),
             kept={key: stored[name] for key, name in kept.items() if name in stored},
             saved_identity=identities[number],
+            best_switching=stored.get(f"{number}/best_switching"),
             **description,
         )
     return Results(results)

@@ -116,6 +116,7 @@ def broad_increasing_horizon(
       num_rounds: T, 2 or more.
       rate, scale: as in `broad`.
     """
+    check_horizon(num_rounds, least=2)
     return _broad(estimation.importance_weighted(), rate, scale, num_rounds=num_rounds)
 
 

@@ -238,7 +238,7 @@ def _in_unit(norms: Norms, unit: float) -> Norms:
     """Return the norms of the same losses counted in another unit."""
     linear = ("l_1", "l_inf", "s_inf", "best", "mean", "smallest")
     changed = {name: getattr(norms, name) / unit for name in linear}
-    return norms._replace(l_2=norms.l_2 / unit / unit, best_switching=None, **changed)
+    return norms._replace(l_2=norms.l_2 / unit / unit, **changed)
 
 
 def _bounds_of_textbook(

@@ -372,8 +372,10 @@ def kept_of_two(seed=0):
             "tracking_regret": generator.normal(size=shape),
         }
         best_switching = generator.normal(size=(2, 3))
-        norms = result.norms._replace(best_arm=best_arm, best_switching=best_switching)
-        results[name] = replace(result, kept=kept, norms=norms, switches=4)
+        norms = result.norms._replace(best_arm=best_arm)
+        results[name] = replace(
+            result, kept=kept, norms=norms, switches=4, best_switching=best_switching
+        )
     return sf.Results(results)
 
 
