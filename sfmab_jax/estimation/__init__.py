@@ -1,6 +1,7 @@
 """E: estimation schemes, which make an estimate l~_t [n] of all losses from the one loss seen."""
 
 from sfmab_jax.estimation.centred import centred, centred_on_best, centred_on_mean
+from sfmab_jax.estimation.clipping import clipped_below
 from sfmab_jax.estimation.gains import gain_weighted
 from sfmab_jax.estimation.heavy_tails import balanced_skipping, doubling_skipping
 from sfmab_jax.estimation.implicit import implicit_exploration
@@ -15,6 +16,7 @@ __all__ = [
     "centred",
     "centred_on_best",
     "centred_on_mean",
+    "clipped_below",
     "doubling_skipping",
     "gain_weighted",
     "implicit_exploration",

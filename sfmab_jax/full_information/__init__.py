@@ -2,6 +2,7 @@
 
 from sfmab_jax.full_information.ada_ftrl import ada_ftrl, proxy_gap
 from sfmab_jax.full_information.barrier_descent import barrier_descent
+from sfmab_jax.full_information.clipped_ftrl import clipped_ftrl
 from sfmab_jax.full_information.constant import constant
 from sfmab_jax.full_information.fixed_share import fixed_share
 from sfmab_jax.full_information.ftrl import ftrl, ftrl_by_arms
@@ -12,6 +13,7 @@ __all__ = [
     "ada_ftrl",
     "balanced_ftrl",
     "barrier_descent",
+    "clipped_ftrl",
     "constant",
     "doubling_ftrl",
     "fixed_share",

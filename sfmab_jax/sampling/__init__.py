@@ -3,6 +3,7 @@
 from sfmab_jax.sampling.each_arm_first import each_arm_first
 from sfmab_jax.sampling.gap_exploration import gap_exploration
 from sfmab_jax.sampling.in_batches import in_batches
+from sfmab_jax.sampling.lifting import lifted
 from sfmab_jax.sampling.mixing import adaptive, as_played, decaying, fixed, scheduled
 from sfmab_jax.sampling.truncation import truncated
 
@@ -14,6 +15,7 @@ __all__ = [
     "fixed",
     "gap_exploration",
     "in_batches",
+    "lifted",
     "scheduled",
     "truncated",
 ]

@@ -52,6 +52,9 @@ from sfmab_jax.strategies.scale_free import (
     bandit_ada_ftrl_tsallis,
     bandit_ada_ftrl_tsallis_proxy,
     scale_free,
+    umab_g,
+    umab_g_both_horizon,
+    umab_g_horizon,
 )
 
 __all__ = [
@@ -91,6 +94,9 @@ __all__ = [
     "tsallis_inf",
     "tsallis_inf_rv",
     "ucb1",
+    "umab_g",
+    "umab_g_both_horizon",
+    "umab_g_horizon",
     "uni_inf_horizon",
     "uniform",
 ]
@@ -105,6 +111,9 @@ STRATEGIES: dict[str, Callable[..., Bandit]] = {
         ahb_published_code,
         bandit_ada_ftrl_tsallis,
         bandit_ada_ftrl_tsallis_proxy,
+        umab_g,
+        umab_g_horizon,
+        umab_g_both_horizon,
         # Known range.
         exp3,
         exp3_horizon,

@@ -146,6 +146,31 @@ def bandit_ada_ftrl_tsallis(arms, losses, proxy=False):
     return np.array(laws)
 
 
+def umab_g(arms, losses, horizon=None, adaptive=True):
+    n = losses.shape[1]
+    clip, squares, explored, totals, laws = 1.0, 0.0, 0.0, np.zeros(n), []
+    for t in range(len(losses) + 1):
+        eta = 4 / np.sqrt(squares / n + clip**2)
+        p = barrier_weights(totals, np.full(n, eta))
+        if horizon is not None:
+            explored = min(explored, n * horizon) if adaptive else n * horizon
+        rho = 2 * n**2 + np.sqrt(explored)
+        rare = p < 1 / rho
+        law = np.where(rare, p + 1 / rho, p)
+        law[p.argmax()] -= rare.sum() / rho
+        laws.append(law)
+        if t == len(losses):
+            break
+        arm = arms[t]
+        loss = max(losses[t, arm], -2 * clip)
+        clip = max(clip, -loss)
+        estimate = weigh(t, law, arm, loss)
+        squares += loss**2
+        totals = totals + estimate
+        explored += 2 * abs(estimate[arm]) * rho * abs(law[arm] - p[arm])
+    return np.array(laws)
+
+
 # Heavy tails.
 
 

@@ -61,6 +61,7 @@ def numeric_parameters(factories):
 PARTS = [
     sf.sampling.fixed,
     sf.sampling.gap_exploration,
+    sf.sampling.lifted,
     sf.estimation.balanced_skipping,
     sf.estimation.centred,
     sf.estimation.doubling_skipping,

@@ -57,6 +57,7 @@ SAMPLINGS = {
     sampling.scheduled: sampling.scheduled(schedule),
     sampling.truncated: sampling.truncated(level),
     sampling.gap_exploration: sampling.gap_exploration(),
+    sampling.lifted: sampling.lifted(),
     sampling.in_batches: sampling.in_batches(3),
     sampling.each_arm_first: sampling.each_arm_first(sampling.fixed(0.25)),
 }
@@ -64,13 +65,19 @@ SAMPLINGS = {
 
 def wanted_laws(name, play, arms, table, unit=1.0):
     """The docstrings' rules in a plain loop; None where the rule is too long for one."""
-    n, gamma, mass, rows = NUM_ARMS, 0.5, 2 * NUM_ARMS * unit, []
+    n, gamma, mass, lifts, rows = NUM_ARMS, 0.5, 2 * NUM_ARMS * unit, 0.0, []
     for t, p in enumerate(play):
         mixing = {"as_played": 0.0, "fixed": 0.25, "each_arm_first": 0.25, "adaptive": gamma}
         mixing |= {"decaying": min(0.5, np.sqrt(n / t)) if t else 0.5, "scheduled": 1 / (t + n)}
         if name == "truncated":
             kept = np.where(p >= 0.5 / n, p, 0)
             law = kept / kept.sum()
+        elif name == "lifted":
+            rho = 2 * n**2 + np.sqrt(lifts)
+            moves = np.where(p < 1 / rho, 1.0, 0.0)
+            moves[p.argmax()] -= moves.sum()
+            law = p + moves / rho
+            lifts += 2 * abs(table[t, arms[t]] * moves[arms[t]]) / unit
         elif name == "each_arm_first" and t < n:
             law = np.eye(n)[t]
         elif name == "in_batches":
@@ -125,6 +132,7 @@ def limit(t, chance):
 
 ESTIMATIONS = {
     estimation.importance_weighted: estimation.importance_weighted(),
+    estimation.clipped_below: estimation.clipped_below(),
     estimation.in_batches: estimation.in_batches(1),
     estimation.implicit_exploration: estimation.implicit_exploration(schedule),
     estimation.reduced_variance: estimation.reduced_variance(threshold, 2.0),
@@ -157,6 +165,12 @@ def wanted_means(name, law, arms, table):
     """E l~_t as the docstrings state it, [T, n]."""
     seen = table[np.arange(ROUNDS), arms]
     rounds = np.arange(ROUNDS)[:, None]
+    if name == "clipped_below":
+        size, floors = 1.0, []
+        for loss in seen:
+            floors.append(-2 * size)
+            size = max(size, -max(loss, -2 * size))
+        return np.maximum(table, np.array(floors)[:, None])
     known = {"centred_on_mean": NUM_ARMS, "centred_on_best": NUM_ARMS - 1}
     if name in known:
         first = seen[: known[name]]
@@ -222,6 +236,7 @@ STRATEGIES = {
     full_information.ada_ftrl: full_information.ada_ftrl(barrier),
     full_information.balanced_ftrl: full_information.balanced_ftrl(barrier, ROUNDS),
     full_information.barrier_descent: full_information.barrier_descent(0.02),
+    full_information.clipped_ftrl: full_information.clipped_ftrl(barrier),
     full_information.constant: full_information.constant(1),
     full_information.doubling_ftrl: full_information.doubling_ftrl(potentials.tsallis(), ROUNDS),
     full_information.fixed_share: full_information.fixed_share(0.5, 0.01),

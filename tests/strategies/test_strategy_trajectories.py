@@ -35,6 +35,9 @@ LOOPS = {
         partial(any_range.bandit_ada_ftrl_tsallis, proxy=True),
         "positive",
     ),
+    "umab_g": (any_range.umab_g, "any"),
+    "umab_g_horizon": (partial(any_range.umab_g, horizon=10_000, adaptive=False), "any"),
+    "umab_g_both_horizon": (partial(any_range.umab_g, horizon=10_000), "any"),
     "exp3": (known_range.exp3, "unit"),
     "exp3_horizon": (known_range.exp3_horizon, "unit"),
     "exp3_in_batches_horizon": (known_range.exp3_in_batches_horizon, "unit"),
@@ -149,6 +152,11 @@ VARIANTS = {
     "uni_inf_short": (
         sf.strategies.uni_inf_horizon(20),
         partial(any_range.uni_inf_horizon, horizon=20),
+        "heavy",
+    ),
+    "umab_g_both_limited": (
+        sf.strategies.umab_g_both_horizon(20),
+        partial(any_range.umab_g, horizon=20),
         "heavy",
     ),
     "exp3_plus_plus_gaps": (
