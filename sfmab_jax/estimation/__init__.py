@@ -3,6 +3,7 @@
 from sfmab_jax.estimation.centred import centred, centred_on_best, centred_on_mean
 from sfmab_jax.estimation.clipping import clipped_below
 from sfmab_jax.estimation.gains import gain_weighted
+from sfmab_jax.estimation.growing_range import within_range
 from sfmab_jax.estimation.heavy_tails import balanced_skipping, doubling_skipping
 from sfmab_jax.estimation.implicit import implicit_exploration
 from sfmab_jax.estimation.importance import importance_weighted
@@ -25,4 +26,5 @@ __all__ = [
     "predicted_by_last_seen",
     "reduced_variance",
     "skipping",
+    "within_range",
 ]

@@ -8,6 +8,7 @@ from sfmab_jax.full_information.fixed_share import fixed_share
 from sfmab_jax.full_information.ftrl import ftrl, ftrl_by_arms
 from sfmab_jax.full_information.heavy_tails import balanced_ftrl, doubling_ftrl
 from sfmab_jax.full_information.leader import follow_the_leader, lowest_index
+from sfmab_jax.full_information.restarting_ftrl import restarting_ftrl
 
 __all__ = [
     "ada_ftrl",
@@ -22,4 +23,5 @@ __all__ = [
     "ftrl_by_arms",
     "lowest_index",
     "proxy_gap",
+    "restarting_ftrl",
 ]

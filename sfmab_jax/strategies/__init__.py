@@ -51,6 +51,7 @@ from sfmab_jax.strategies.scale_free import (
     ahb_published_code,
     bandit_ada_ftrl_tsallis,
     bandit_ada_ftrl_tsallis_proxy,
+    exp3_light_a_horizon,
     scale_free,
     umab_g,
     umab_g_both_horizon,
@@ -77,6 +78,7 @@ __all__ = [
     "exp3_in_batches_horizon",
     "exp3_ix",
     "exp3_ix_horizon",
+    "exp3_light_a_horizon",
     "exp3_p_horizon",
     "exp3_plus_plus",
     "exp3_s_horizon",
@@ -114,6 +116,7 @@ STRATEGIES: dict[str, Callable[..., Bandit]] = {
         umab_g,
         umab_g_horizon,
         umab_g_both_horizon,
+        exp3_light_a_horizon,
         # Known range.
         exp3,
         exp3_horizon,

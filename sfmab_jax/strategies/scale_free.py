@@ -21,6 +21,7 @@ __all__ = [
     "ahb_published_code",
     "bandit_ada_ftrl_tsallis",
     "bandit_ada_ftrl_tsallis_proxy",
+    "exp3_light_a_horizon",
     "scale_free",
     "umab_g",
     "umab_g_both_horizon",
@@ -184,4 +185,26 @@ def _umab_g(scheme: Sampling) -> Bandit:
         scheme,
         estimation.clipped_below(),
         full_information.clipped_ftrl(potentials.log_barrier()),
+    )
+
+
+def exp3_light_a_horizon(num_rounds: Array | float = 10_000) -> Bandit:
+    """Gagliolo and Schmidhuber, "Algorithm Portfolio Selection ..." (2011): Exp3Light-A, known T.
+
+    The rule is taken from programs of others that transcribe it, not from the paper; its regret
+    bound was not at hand and is not stated. T stays the same after a restart, though fewer rounds
+    are left.
+
+    For losses that are not negative, in a range that is not known: p_t is proportional to
+    exp(-eta_r L~ / B), eta_r = sqrt(2 (ln n + n ln T) / (n 4^r)), with importance-weighted losses.
+    When min(L~) / B exceeds 4^r, r becomes ceil(log4(min(L~) / B)). B = 1 in units of loss at
+    first; a loss l > B makes B = 2^ceil(log2(l)), is dropped, and everything starts again.
+
+    Args:
+      num_rounds: T.
+    """
+    return compose(
+        sampling.as_played(),
+        estimation.within_range(),
+        full_information.restarting_ftrl(potentials.negative_entropy(), num_rounds),
     )

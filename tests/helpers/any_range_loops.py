@@ -171,6 +171,24 @@ def umab_g(arms, losses, horizon=None, adaptive=True):
     return np.array(laws)
 
 
+def exp3_light_a_horizon(arms, losses, horizon=10_000):
+    n = losses.shape[1]
+    top, epoch, totals, laws = 1.0, 0, np.zeros(n), []
+    for t in range(len(losses) + 1):
+        eta = np.sqrt(2 * (np.log(n) + n * np.log(horizon)) / (n * 4.0**epoch))
+        laws.append(softmax(-eta * totals / top))
+        if t == len(losses):
+            break
+        loss = losses[t, arms[t]]
+        if loss > top:
+            top, epoch, totals = 2 ** np.ceil(np.log2(loss)), 0, np.zeros(n)
+            continue
+        totals = totals + weigh(t, laws[-1], arms[t], loss)
+        if totals.min() / top > 4**epoch:
+            epoch = int(np.ceil(np.log(totals.min() / top) / np.log(4)))
+    return np.array(laws)
+
+
 # Heavy tails.
 
 

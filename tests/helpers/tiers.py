@@ -16,6 +16,7 @@ ARCHETYPES = (
     "scale_free",  # mixing, importance weights, AdaFTRL, log barrier
     "ahb",  # each arm first, centred estimates
     "umab_g",  # lifting of rare arms, clipping, FTRL at the rate of the clipped losses
+    "exp3_light_a_horizon",  # a growing range, FTRL with restarts
     "exp3_gamma_horizon",  # estimates of gains, FTRL, entropy
     "exp3_ix",  # implicit exploration
     "exp3_in_batches_horizon",  # one arm for a batch of rounds

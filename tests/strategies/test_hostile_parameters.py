@@ -74,6 +74,7 @@ PARTS = [
     sf.full_information.doubling_ftrl,
     sf.full_information.fixed_share,
     sf.full_information.ftrl,
+    sf.full_information.restarting_ftrl,
     sf.potentials.tsallis,
 ]
 COMBINATORS = [

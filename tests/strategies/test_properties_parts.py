@@ -133,6 +133,7 @@ def limit(t, chance):
 ESTIMATIONS = {
     estimation.importance_weighted: estimation.importance_weighted(),
     estimation.clipped_below: estimation.clipped_below(),
+    estimation.within_range: estimation.within_range(),
     estimation.in_batches: estimation.in_batches(1),
     estimation.implicit_exploration: estimation.implicit_exploration(schedule),
     estimation.reduced_variance: estimation.reduced_variance(threshold, 2.0),
@@ -171,6 +172,8 @@ def wanted_means(name, law, arms, table):
             floors.append(-2 * size)
             size = max(size, -max(loss, -2 * size))
         return np.maximum(table, np.array(floors)[:, None])
+    if name == "within_range":
+        return table  # all are within 1
     known = {"centred_on_mean": NUM_ARMS, "centred_on_best": NUM_ARMS - 1}
     if name in known:
         first = seen[: known[name]]
@@ -237,6 +240,7 @@ STRATEGIES = {
     full_information.balanced_ftrl: full_information.balanced_ftrl(barrier, ROUNDS),
     full_information.barrier_descent: full_information.barrier_descent(0.02),
     full_information.clipped_ftrl: full_information.clipped_ftrl(barrier),
+    full_information.restarting_ftrl: full_information.restarting_ftrl(entropy, ROUNDS),
     full_information.constant: full_information.constant(1),
     full_information.doubling_ftrl: full_information.doubling_ftrl(potentials.tsallis(), ROUNDS),
     full_information.fixed_share: full_information.fixed_share(0.5, 0.01),

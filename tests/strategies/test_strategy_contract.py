@@ -17,7 +17,11 @@ STRATEGIES = sf.strategies.STRATEGIES
 
 SIGNED = ("broad", "broad_increasing_horizon", "broad_optimistic")
 HEAVY = ("htinf", "ada_tinf_horizon", "uni_inf_horizon")
-POSITIVE = ("bandit_ada_ftrl_tsallis", "bandit_ada_ftrl_tsallis_proxy")
+POSITIVE = (
+    "bandit_ada_ftrl_tsallis",
+    "bandit_ada_ftrl_tsallis_proxy",
+    "exp3_light_a_horizon",
+)
 ANY = (
     "scale_free",
     "ahb",

@@ -38,6 +38,7 @@ LOOPS = {
     "umab_g": (any_range.umab_g, "any"),
     "umab_g_horizon": (partial(any_range.umab_g, horizon=10_000, adaptive=False), "any"),
     "umab_g_both_horizon": (partial(any_range.umab_g, horizon=10_000), "any"),
+    "exp3_light_a_horizon": (any_range.exp3_light_a_horizon, "positive"),
     "exp3": (known_range.exp3, "unit"),
     "exp3_horizon": (known_range.exp3_horizon, "unit"),
     "exp3_in_batches_horizon": (known_range.exp3_in_batches_horizon, "unit"),
