@@ -1,6 +1,11 @@
 """E: estimation schemes, which make an estimate l~_t [n] of all losses from the one loss seen."""
 
-from sfmab_jax.estimation.centred import centred, centred_on_best, centred_on_mean
+from sfmab_jax.estimation.centred import (
+    centred,
+    centred_on_best,
+    centred_on_last,
+    centred_on_mean,
+)
 from sfmab_jax.estimation.clipping import clipped_below
 from sfmab_jax.estimation.gains import gain_weighted
 from sfmab_jax.estimation.growing_range import within_range
@@ -16,6 +21,7 @@ __all__ = [
     "balanced_skipping",
     "centred",
     "centred_on_best",
+    "centred_on_last",
     "centred_on_mean",
     "clipped_below",
     "doubling_skipping",

@@ -1,6 +1,7 @@
 """S: sampling schemes, which make p'_t [n], the law of the arm, from the play p_t [n]."""
 
 from sfmab_jax.sampling.each_arm_first import each_arm_first
+from sfmab_jax.sampling.favouring_last import favouring_last
 from sfmab_jax.sampling.gap_exploration import gap_exploration
 from sfmab_jax.sampling.in_batches import in_batches
 from sfmab_jax.sampling.lifting import lifted
@@ -12,6 +13,7 @@ __all__ = [
     "as_played",
     "decaying",
     "each_arm_first",
+    "favouring_last",
     "fixed",
     "gap_exploration",
     "in_batches",

@@ -19,6 +19,7 @@ from sfmab_jax.strategies.data_dependent import (
     broad,
     broad_increasing_horizon,
     broad_optimistic,
+    bubeck_li_luo_wei_horizon,
     green_horizon,
     log_barrier_horizon,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "broad",
     "broad_increasing_horizon",
     "broad_optimistic",
+    "bubeck_li_luo_wei_horizon",
     "epsilon_greedy",
     "exp3",
     "exp3_gamma_horizon",
@@ -137,6 +139,7 @@ STRATEGIES: dict[str, Callable[..., Bandit]] = {
         broad,
         broad_increasing_horizon,
         broad_optimistic,
+        bubeck_li_luo_wei_horizon,
         # Heavy tails.
         htinf,
         ada_tinf_horizon,

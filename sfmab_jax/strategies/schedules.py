@@ -34,6 +34,7 @@ __all__ = [
     "exp3_s_exploration",
     "exp3_s_rate",
     "exp3_s_share",
+    "favour_of_rate",
     "green_level",
     "green_rate",
     "heavy_tail_limit",
@@ -45,6 +46,7 @@ __all__ = [
     "implicit_rate",
     "inf_horizon_rate",
     "inf_rate",
+    "path_length_rate",
     "rate_or",
     "reduced_variance_rate",
     "reduced_variance_threshold",
@@ -266,6 +268,20 @@ def heavy_tail_limit(tail: Number, size: Number, round_: Array, chance: Array) -
 def barrier_horizon_rate(num_rounds: Number, scale: Number, t: Array, n: int) -> Array:
     """min(1/2, sqrt(n ln T / T)) / G."""
     return jnp.minimum(0.5, jnp.sqrt(n * jnp.log(num_rounds) / num_rounds)) / scale
+
+
+def path_length_rate(
+    num_rounds: Number, path_length: Number | None, scale: Number, t: Array, n: int
+) -> Array:
+    """min(1/162, sqrt(n ln(n T) / (1 + Q))) / G; Q = T if it is not given."""
+    most = num_rounds if path_length is None else path_length
+    spread = n * (math.log(n) + jnp.log(num_rounds))
+    return jnp.minimum(1 / 162, jnp.sqrt(spread / (1 + most))) / scale
+
+
+def favour_of_rate(rate: Callable, scale: Number, t: Array, n: int) -> Array:
+    """8 eta G."""
+    return 8 * scale * rate(t, n)
 
 
 def green_level(num_rounds: Number, n: int) -> Array:

@@ -25,6 +25,7 @@ ARCHETYPES = (
     "tsallis_inf_rv",  # reduced variance, Tsallis entropy
     "green_horizon",  # truncation
     "broad_optimistic",  # barrier descent, predictions from the last losses
+    "bubeck_li_luo_wei_horizon",  # the last arm favoured
     "htinf",  # skipping
     "ada_tinf_horizon",  # heavy tails
     "epsilon_greedy",  # the leader by an index

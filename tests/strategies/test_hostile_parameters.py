@@ -59,6 +59,7 @@ def numeric_parameters(factories):
 
 
 PARTS = [
+    sf.sampling.favouring_last,
     sf.sampling.fixed,
     sf.sampling.gap_exploration,
     sf.sampling.lifted,
@@ -89,6 +90,7 @@ OTHERS = {
     "threshold": lambda t, n: 1 / (t + n),
     "learning_rate": 0.1,
     "share": 0.01,
+    "weight": lambda t, n: 1 / (t + n),
     "exploration": 0.1,
     "centre": 0.0,
     "num_rounds": 100,

@@ -26,6 +26,7 @@ THEORY = {
     "tsallis_inf_rv": lambda t: 4 / (G * jnp.sqrt(t + 1)),
     "log_barrier_horizon": lambda t: min(0.5, math.sqrt(N * math.log(T) / T)) / G,
     "green_horizon": lambda t: math.sqrt(math.log(N) / (N * T)) / G,
+    "bubeck_li_luo_wei_horizon": lambda t: 1 / (162 * G),
     "hedge": lambda t: jnp.sqrt(8 * math.log(N) / (t + 1)) / G,
     "hedge_horizon": lambda t: math.sqrt(8 * math.log(N) / T) / G,
 }

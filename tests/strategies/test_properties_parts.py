@@ -58,6 +58,7 @@ SAMPLINGS = {
     sampling.truncated: sampling.truncated(level),
     sampling.gap_exploration: sampling.gap_exploration(),
     sampling.lifted: sampling.lifted(),
+    sampling.favouring_last: sampling.favouring_last(schedule),
     sampling.in_batches: sampling.in_batches(3),
     sampling.each_arm_first: sampling.each_arm_first(sampling.fixed(0.25)),
 }
@@ -78,6 +79,10 @@ def wanted_laws(name, play, arms, table, unit=1.0):
             moves[p.argmax()] -= moves.sum()
             law = p + moves / rho
             lifts += 2 * abs(table[t, arms[t]] * moves[arms[t]]) / unit
+        elif name == "favouring_last":
+            # A loss below 0 gains more than a_t, one of 1 nothing.
+            favour = (1 - table[t - 1, arms[t - 1]] / unit) / (t + n) if t else 0
+            law = (p + favour * np.eye(n)[arms[t - 1]]) / (1 + favour)
         elif name == "each_arm_first" and t < n:
             law = np.eye(n)[t]
         elif name == "in_batches":
@@ -142,6 +147,7 @@ ESTIMATIONS = {
     estimation.centred: estimation.centred(0.7),
     estimation.centred_on_mean: estimation.centred_on_mean(),
     estimation.centred_on_best: estimation.centred_on_best(),
+    estimation.centred_on_last: estimation.centred_on_last(),
     estimation.predicted_by_last_seen: estimation.predicted_by_last_seen(),
 }
 

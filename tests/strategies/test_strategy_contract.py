@@ -138,6 +138,7 @@ PARAMETERS = {
     "tail": (1.5, 1.7),
     "size": (2.0, 3.0),
     "epsilon": (0.2, 0.3),
+    "path_length": (1e6, 1e7),
     "arm": (1, 2),
 }
 

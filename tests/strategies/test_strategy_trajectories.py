@@ -57,6 +57,7 @@ LOOPS = {
     "broad": (known_range.broad, "signed"),
     "broad_increasing_horizon": (partial(known_range.broad, horizon=10_000), "signed"),
     "broad_optimistic": (partial(known_range.broad, optimistic=True), "signed"),
+    "bubeck_li_luo_wei_horizon": (known_range.bubeck_li_luo_wei_horizon, "unit"),
     "htinf": (any_range.htinf, "heavy"),
     "ada_tinf_horizon": (any_range.ada_tinf_horizon, "heavy"),
     "uni_inf_horizon": (any_range.uni_inf_horizon, "heavy"),
@@ -179,6 +180,16 @@ VARIANTS = {
         sf.strategies.broad_optimistic(rate=0.2),
         partial(known_range.broad, optimistic=True, rate=0.2),
         "signed",
+    ),
+    "bubeck_li_luo_wei_fast": (
+        sf.strategies.bubeck_li_luo_wei_horizon(100, path_length=2.0, learning_rate=0.1),
+        partial(known_range.bubeck_li_luo_wei_horizon, rate=0.1),
+        "unit",
+    ),
+    "bubeck_li_luo_wei_long_path": (
+        sf.strategies.bubeck_li_luo_wei_horizon(100, path_length=1e8),
+        partial(known_range.bubeck_li_luo_wei_horizon, horizon=100, path_length=1e8),
+        "unit",
     ),
     "another_arm": (sf.strategies.fixed_arm(2), partial(known_range.fixed_arm, arm=2), "unit"),
 }
