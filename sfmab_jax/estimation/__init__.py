@@ -15,7 +15,7 @@ from sfmab_jax.estimation.importance import importance_weighted
 from sfmab_jax.estimation.in_batches import in_batches
 from sfmab_jax.estimation.last_seen import predicted_by_last_seen
 from sfmab_jax.estimation.reduced_variance import reduced_variance
-from sfmab_jax.estimation.skipping import skipping
+from sfmab_jax.estimation.skipping import skipping, skipping_above
 
 __all__ = [
     "balanced_skipping",
@@ -32,5 +32,6 @@ __all__ = [
     "predicted_by_last_seen",
     "reduced_variance",
     "skipping",
+    "skipping_above",
     "within_range",
 ]

@@ -31,7 +31,12 @@ from sfmab_jax.strategies.full_feedback import (
     hedge,
     hedge_horizon,
 )
-from sfmab_jax.strategies.heavy_tailed import ada_tinf_horizon, htinf, uni_inf_horizon
+from sfmab_jax.strategies.heavy_tailed import (
+    ada_tinf_horizon,
+    htinf,
+    omd_lb_heavy_tails_horizon,
+    uni_inf_horizon,
+)
 from sfmab_jax.strategies.known_range import (
     exp3,
     exp3_gamma_horizon,
@@ -93,6 +98,7 @@ __all__ = [
     "hedge_horizon",
     "htinf",
     "log_barrier_horizon",
+    "omd_lb_heavy_tails_horizon",
     "poly_inf_horizon",
     "scale_free",
     "tsallis_inf",
@@ -144,6 +150,7 @@ STRATEGIES: dict[str, Callable[..., Bandit]] = {
         htinf,
         ada_tinf_horizon,
         uni_inf_horizon,
+        omd_lb_heavy_tails_horizon,
         # Full information.
         hedge,
         hedge_horizon,

@@ -37,6 +37,9 @@ __all__ = [
     "favour_of_rate",
     "green_level",
     "green_rate",
+    "heavy_descent_floor",
+    "heavy_descent_limit",
+    "heavy_descent_rate",
     "heavy_tail_limit",
     "heavy_tail_rate",
     "hedge_horizon_rate",
@@ -260,6 +263,24 @@ def heavy_tail_limit(tail: Number, size: Number, round_: Array, chance: Array) -
     second = jnp.where(tail > 2 - 1e-3, 1.0, (2 - 2 / below) ** (1 / (2 - below)))
     share = jnp.minimum(first, second).astype(chance.dtype)
     return share * size * (round_ * chance) ** (1 / tail)
+
+
+def heavy_descent_limit(num_rounds: Number, tail: Number, size: Number, n: int) -> Array:
+    """sigma (T / n)^(1/a)."""
+    return size * (jnp.asarray(num_rounds) / n) ** (1 / tail)
+
+
+def heavy_descent_rate(
+    num_rounds: Number, tail: Number, size: Number, failure: Number, n: int
+) -> Array:
+    """1 / (40 M ln T ln(8 n T / delta)), M as in `heavy_descent_limit`."""
+    logs = jnp.log(num_rounds) * (math.log(8 * n) + jnp.log(num_rounds) - jnp.log(failure))
+    return 1 / (40 * heavy_descent_limit(num_rounds, tail, size, n) * logs)
+
+
+def heavy_descent_floor(num_rounds: Number, tail: Number, n: int) -> Array:
+    """T^(-(a-1)/a) n^(-1/a) / n."""
+    return jnp.asarray(num_rounds) ** ((1 - tail) / tail) * n ** (-1 / tail) / n
 
 
 # Data-dependent.

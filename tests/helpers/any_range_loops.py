@@ -254,3 +254,33 @@ def uni_inf_horizon(arms, losses, horizon=10_000):
         clipped = np.clip(loss, -limit, limit)
         square += clipped**2 * (1 - x[arm]) ** 2 / (n * np.log(horizon))
     return np.array(laws)
+
+
+def descend_on_floor(point, loss, rates, floor):
+    """argmin <w, y> + sum_i d(w_i, w'_i) / eta_i over w_i >= f: the larger of f and the plain w."""
+
+    def weights(x):
+        inverse = 1 / point + rates * (loss + x)
+        return np.where(inverse > 0, np.maximum(1 / np.where(inverse > 0, inverse, 1), floor), 2.0)
+
+    low = -np.max(loss + 1 / (rates * point))
+    return weights(bisect(lambda x: 1 - weights(x).sum(), low, np.sum(1 / rates) + abs(low)))
+
+
+def omd_lb_heavy_tails_horizon(arms, losses, horizon=10_000, tail=2.0, size=1.0, rate=None):
+    n = losses.shape[1]
+    most = size * (horizon / n) ** (1 / tail)
+    floor = horizon ** (-(tail - 1) / tail) * n ** (-1 / tail) / n
+    theory = 1 / (40 * most * np.log(horizon) * np.log(8 * n * horizon / 0.05))
+    rates = np.full(n, theory if rate is None else rate)
+    point, thresholds = np.full(n, 1 / n), np.full(n, 2.0 * n)
+    laws = [point]
+    for t, arm in enumerate(arms):
+        loss = losses[t, arm]
+        estimate = weigh(t, point, arm, loss if abs(loss) <= most else 0.0)
+        point = descend_on_floor(point, estimate, rates, floor)
+        laws.append(point)
+        grows = 1 / point > thresholds
+        thresholds = np.where(grows, 2 / point, thresholds)
+        rates = np.where(grows, rates * np.exp(1 / np.log(horizon)), rates)
+    return np.array(laws)

@@ -144,6 +144,7 @@ ESTIMATIONS = {
     estimation.reduced_variance: estimation.reduced_variance(threshold, 2.0),
     estimation.gain_weighted: estimation.gain_weighted(2.0),
     estimation.skipping: estimation.skipping(limit),
+    estimation.skipping_above: estimation.skipping_above(level),
     estimation.centred: estimation.centred(0.7),
     estimation.centred_on_mean: estimation.centred_on_mean(),
     estimation.centred_on_best: estimation.centred_on_best(),
@@ -188,6 +189,7 @@ def wanted_means(name, law, arms, table):
     return {
         "implicit_exploration": table * law / (law + 1 / (rounds + NUM_ARMS)),
         "gain_weighted": table - 2,
+        "skipping_above": np.where(np.abs(table) <= 0.5 / NUM_ARMS, table, 0),
         "skipping": np.where(np.abs(table) <= 0.4 * (rounds + 1) * law, table, 0),
     }.get(name, table)
 

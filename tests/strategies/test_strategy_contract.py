@@ -16,7 +16,7 @@ from sfmab_jax import cli
 STRATEGIES = sf.strategies.STRATEGIES
 
 SIGNED = ("broad", "broad_increasing_horizon", "broad_optimistic")
-HEAVY = ("htinf", "ada_tinf_horizon", "uni_inf_horizon")
+HEAVY = ("htinf", "ada_tinf_horizon", "uni_inf_horizon", "omd_lb_heavy_tails_horizon")
 POSITIVE = (
     "bandit_ada_ftrl_tsallis",
     "bandit_ada_ftrl_tsallis_proxy",

@@ -61,6 +61,7 @@ LOOPS = {
     "htinf": (any_range.htinf, "heavy"),
     "ada_tinf_horizon": (any_range.ada_tinf_horizon, "heavy"),
     "uni_inf_horizon": (any_range.uni_inf_horizon, "heavy"),
+    "omd_lb_heavy_tails_horizon": (any_range.omd_lb_heavy_tails_horizon, "heavy"),
     "hedge": (any_range.hedge, "unit"),
     "hedge_horizon": (partial(any_range.hedge, horizon=10_000), "unit"),
     "ada_hedge": (any_range.ada_hedge, "any"),
@@ -159,6 +160,16 @@ VARIANTS = {
     "umab_g_both_limited": (
         sf.strategies.umab_g_both_horizon(20),
         partial(any_range.umab_g, horizon=20),
+        "heavy",
+    ),
+    "omd_lb_reaches_the_floor": (
+        sf.strategies.omd_lb_heavy_tails_horizon(10, size=1.5, rate=0.5),
+        partial(any_range.omd_lb_heavy_tails_horizon, horizon=10, size=1.5, rate=0.5),
+        "signed",
+    ),
+    "omd_lb_skips": (
+        sf.strategies.omd_lb_heavy_tails_horizon(100, size=0.5, failure=1.0, rate=0.02),
+        partial(any_range.omd_lb_heavy_tails_horizon, horizon=100, size=0.5, rate=0.02),
         "heavy",
     ),
     "exp3_plus_plus_gaps": (
