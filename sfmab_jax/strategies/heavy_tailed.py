@@ -1,4 +1,9 @@
-"""Strategies for unbounded losses with a finite moment."""
+"""Strategies for unbounded losses with a finite moment.
+
+The bounds of `htinf`, `ada_tinf_horizon` and `uni_inf_horizon` need *truncated non-negativity*: the
+losses of the best arm have E l [|l| > M] >= 0 for every M, so that skipping large ones does not
+make it look worse. Those of `omd_lb_heavy_tails_horizon` do not.
+"""
 
 from jax import Array
 from jax.tree_util import Partial
@@ -23,7 +28,8 @@ def htinf(tail: Array | float = 2.0, size: Array | float = 1.0) -> Bandit:
     Psi = -a sum(x^(1/a)), eta_t = 1 / (sigma t^(1/a)) and importance weighting that skips losses
     |l| > Theta x^(1/a) / eta_t, x = p_t(i_t), where Theta =
     min(1 - 2^(-(a-1)/(2a-1)), (2 - 2/a)^(1/(2-a))), which is 1 - 2^(-1/3) at a = 2. The expected
-    regret is O(sigma n^(1-1/a) T^(1/a)). A public code skips by eta_{t+1}; here it is eta_t, as in
+    regret is O(sigma n^(1-1/a) T^(1/a)) if the best arm's losses are truncated non-negative, that
+    is E l [|l| > M] >= 0 for every M. A public code skips by eta_{t+1}; here it is eta_t, as in
     the paper, and no rounds are set aside to try each arm.
 
     Args:
@@ -47,7 +53,8 @@ def ada_tinf_horizon(num_rounds: Array | float = 10_000) -> Bandit:
     known. A round costs c_t = 2 eta_t l^2 / sqrt(x), or |l| if skipped; when the costs S since the
     last change exceed 2^J sqrt(n (T + 1)), J becomes
     max(J + 1, ceil(log2(c_t / sqrt(n (T + 1)))) + 1) and S restarts at c_t. The expected regret is
-    O(sigma n^(1-1/a) T^(1/a)). The restart at c_t follows a public code, which however lacks the
+    O(sigma n^(1-1/a) T^(1/a)) if the best arm's losses are truncated non-negative, as in `htinf`.
+    The restart at c_t follows a public code, which however lacks the
     root in log2(c_t / sqrt(...)).
 
     Args:
@@ -66,7 +73,8 @@ def uni_inf_horizon(num_rounds: Array | float = 10_000) -> Bandit:
     p_t = argmin -S_t sum(log x) + L~.x, S_1 = 4 in units of loss. With x = p_t(i_t) and
     C_t = S_t / (4 (1 - x)), a loss |l| >= C_t is skipped in L~, and clipped to +-C_t in
     S_{t+1}^2 = S_t^2 + clip(l)^2 (1 - x)^2 / (n ln T). The expected regret is
-    O~(sigma n^(1-1/a) T^(1/a)) for losses with E|l|^a <= sigma^a, neither known.
+    O~(sigma n^(1-1/a) T^(1/a)) for losses with E|l|^a <= sigma^a, neither known, if those of the
+    best arm are truncated non-negative, as in `htinf`.
 
     Args:
       num_rounds: T, 2 or more.
