@@ -25,8 +25,8 @@ def clipped_below() -> Estimation:
     """Clip the loss from below, then weigh it: UMAB-G, Chen and Zhang (2023).
 
     l~_t(i) = max(l_t(i), -2 C_t) [i = i_t] / p'_t(i), of mean max(l_t(i), -2 C_t), where C_1 = 1 in
-    units of loss and C_{t+1} = max(C_t, -max(l_t(i_t), -2 C_t)): at most twice C_t, so that a gain
-    of any size is believed bit by bit. Positive losses are neither clipped nor do they change C.
+    units of loss and C_{t+1} = max(C_t, -max(l_t(i_t), -2 C_t)): at most twice C_t, so that a
+    large gain is believed step by step. Positive losses are neither clipped nor do they change C.
     """
     return Estimation(
         init=Partial(clipping_init),

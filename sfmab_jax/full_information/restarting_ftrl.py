@@ -31,9 +31,9 @@ class RestartingFTRLState(NamedTuple):
 
 
 def restarting_ftrl(potential: Potential, num_rounds: Array | float) -> FullInformation:
-    """FTRL of Exp3Light-A, at the rate eta_r / B: Gagliolo and Schmidhuber (2011).
+    """FTRL of Exp3Light-A, which starts again in a wider range: Gagliolo and Schmidhuber (2011).
 
-    eta_r = sqrt(2 (ln n + n ln T) / (n 4^r)). r starts at 0; when min(L~) / B > 4^r it becomes
+    p_{t+1} = argmin_q F(q) + (eta_r / B) q.L~, eta_r = sqrt(2 (ln n + n ln T) / (n 4^r)). r starts at 0; when min(L~) / B > 4^r it becomes
     ceil(log4(min(L~) / B)). B is the range of `estimation.within_range`; when a loss exceeds it,
     L~ and r are 0 again. T stays as it is then.
 

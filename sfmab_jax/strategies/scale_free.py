@@ -140,9 +140,9 @@ def bandit_ada_ftrl_tsallis_proxy() -> Bandit:
 def umab_g() -> Bandit:
     """Chen and Zhang, "... Adversarial Bandits with Unbounded Losses" (2023): UMAB-G, adaptive.
 
-    The rule is that of the authors' published code. The regret bound of their paper is for
-    constants that were not at hand, so that no bound is stated here. What is chosen here: E is in
-    units of loss, and of several likeliest arms the first gives.
+    The rule is that of the authors' published code. Whether its constants are those for which their
+    paper proves a regret bound could not be checked, so that no bound is stated here. What is
+    chosen here: E is in units of loss, and of several likeliest arms the first gives.
 
     Losses are clipped from below, l <- max(l, -2 C), with C = 1 at first and then the largest
     gain so far, max(C, -l). p_t(i) = 1 / (eta_t L~_t(i) + lambda) with
