@@ -30,9 +30,9 @@ class ClippedFTRLState(NamedTuple):
 def clipped_ftrl(potential: Potential) -> FullInformation:
     """FTRL at UMAB-G's rate, eta_t = 4 / sqrt(sum_{s<t} l_s^2 / n + C_t^2): Chen and Zhang (2023).
 
-    p_t = argmin_q F(q) + eta_t q.L~. l_s is the loss seen in round s, clipped from below at -2 C_s, and C_t the size of losses so
-    far, 1 at first in units of loss, both as in `estimation.clipped_below`. eta_1 = 2, which
-    nothing depends on.
+    p_t = argmin_q F(q) + eta_t q.L~. l_s is the loss seen in round s, clipped from below at -2 C_s,
+    and C_t the largest gain so far, 1 at first in units of loss, both as in
+    `estimation.clipped_below`. eta_1 = 2, which nothing depends on.
 
     Args:
       potential: gives the regulariser; `log_barrier()` in UMAB-G.

@@ -33,9 +33,9 @@ class RestartingFTRLState(NamedTuple):
 def restarting_ftrl(potential: Potential, num_rounds: Array | float) -> FullInformation:
     """FTRL of Exp3Light-A, which starts again in a wider range: Gagliolo and Schmidhuber (2011).
 
-    p_{t+1} = argmin_q F(q) + (eta_r / B) q.L~, eta_r = sqrt(2 (ln n + n ln T) / (n 4^r)). r starts at 0; when min(L~) / B > 4^r it becomes
-    ceil(log4(min(L~) / B)). B is the range of `estimation.within_range`; when a loss exceeds it,
-    L~ and r are 0 again. T stays as it is then.
+    p_{t+1} = argmin_q F(q) + (eta_r / B) q.L~ with eta_r = sqrt(2 (ln n + n ln T) / (n 4^r)). r
+    starts at 0; when min(L~) / B > 4^r it becomes ceil(log4(min(L~) / B)). B is the range of
+    `estimation.within_range`; when a loss exceeds it, L~ and r are 0 again, and T stays as it is.
 
     Args:
       potential: gives the regulariser; `negative_entropy()` in Exp3Light-A.
