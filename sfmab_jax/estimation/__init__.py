@@ -1,20 +1,29 @@
 """E: estimation schemes, which make an estimate l~_t [n] of all losses from the one loss seen."""
 
-from sfmab_jax.estimation.centred import centred, centred_on_best, centred_on_mean
+from sfmab_jax.estimation.centred import (
+    centred,
+    centred_on_best,
+    centred_on_last,
+    centred_on_mean,
+)
+from sfmab_jax.estimation.clipping import clipped_below
 from sfmab_jax.estimation.gains import gain_weighted
+from sfmab_jax.estimation.growing_range import within_range
 from sfmab_jax.estimation.heavy_tails import balanced_skipping, doubling_skipping
 from sfmab_jax.estimation.implicit import implicit_exploration
 from sfmab_jax.estimation.importance import importance_weighted
 from sfmab_jax.estimation.in_batches import in_batches
 from sfmab_jax.estimation.last_seen import predicted_by_last_seen
 from sfmab_jax.estimation.reduced_variance import reduced_variance
-from sfmab_jax.estimation.skipping import skipping
+from sfmab_jax.estimation.skipping import skipping, skipping_above
 
 __all__ = [
     "balanced_skipping",
     "centred",
     "centred_on_best",
+    "centred_on_last",
     "centred_on_mean",
+    "clipped_below",
     "doubling_skipping",
     "gain_weighted",
     "implicit_exploration",
@@ -23,4 +32,6 @@ __all__ = [
     "predicted_by_last_seen",
     "reduced_variance",
     "skipping",
+    "skipping_above",
+    "within_range",
 ]

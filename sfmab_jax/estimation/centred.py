@@ -1,4 +1,4 @@
-"""Importance weighting of the distance to a centre, known or learnt in the first rounds."""
+"""Importance weighting of the distance to a centre, known or learnt from the losses seen."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from sfmab_jax.checks import check_number
 from sfmab_jax.estimation.importance import on_arm
 from sfmab_jax.numerics.arms import pick
 
-__all__ = ["centred", "centred_on_best", "centred_on_mean"]
+__all__ = ["centred", "centred_on_best", "centred_on_last", "centred_on_mean"]
 
 
 class CentredState(NamedTuple):
@@ -23,6 +23,10 @@ class CentredState(NamedTuple):
 class FirstLossesState(NamedTuple):
     num_rounds: Array  # t [] int32
     centre: Array  # C []
+
+
+class LastLossState(NamedTuple):
+    centre: Array  # c_t, the last loss seen, at first 0 []
 
 
 def centred(centre: Array | float | Callable[[Array], Array]) -> Estimation:
@@ -66,6 +70,19 @@ def centred_on_best() -> Estimation:
         init=Partial(_first_losses_init),
         estimate=Partial(_from_first_losses, Partial(_num_arms_less_one)),
         update=Partial(_learn_best),
+    )
+
+
+def centred_on_last() -> Estimation:
+    """Weigh the distance to the last loss seen, of whichever arm: Bubeck, Li, Luo and Wei (2019).
+
+    l~_t(i) = (l_t(i) - c_{t-1}) [i = i_t] / p'_t(i) + c_{t-1}, c_t = l_t(i_t), c_0 = 0. Unbiased,
+    as c_{t-1} is known before the arm is drawn.
+    """
+    return Estimation(
+        init=Partial(_last_loss_init),
+        estimate=Partial(_from_last_loss),
+        update=Partial(_learn_last),
     )
 
 
@@ -115,3 +132,16 @@ def _learn_best(state: FirstLossesState, seen: Round) -> FirstLossesState:
     best = jnp.where(state.num_rounds == 0, seen.loss, jnp.minimum(state.centre, seen.loss))
     learning = state.num_rounds < len(seen.play) - 1
     return FirstLossesState(state.num_rounds + 1, jnp.where(learning, best, state.centre))
+
+
+def _last_loss_init(num_arms, dtype, loss_unit) -> LastLossState:
+    return LastLossState(jnp.zeros((), dtype))
+
+
+def _from_last_loss(state: LastLossState, play, probabilities, arm, loss) -> Array:
+    weighted = (loss - state.centre) / pick(probabilities, arm)
+    return on_arm(weighted, arm, play) + state.centre
+
+
+def _learn_last(state: LastLossState, seen: Round) -> LastLossState:
+    return LastLossState(seen.loss)

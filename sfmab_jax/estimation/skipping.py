@@ -7,12 +7,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import Partial
 
-from sfmab_jax.base import Estimation, Round, as_partial
+from sfmab_jax.base import Estimation, Round, as_partial, keep_state
 from sfmab_jax.checks import check_functions
 from sfmab_jax.estimation.importance import on_arm
 from sfmab_jax.numerics.arms import pick
 
-__all__ = ["skipping"]
+__all__ = ["skipping", "skipping_above"]
 
 
 class SkippingState(NamedTuple):
@@ -36,6 +36,27 @@ def skipping(limit: Callable[[Array, Array], Array]) -> Estimation:
     )
 
 
+class FixedSkippingState(NamedTuple):
+    most: Array  # M in the losses' unit []
+
+
+def skipping_above(limit: Callable[[int], Array]) -> Estimation:
+    """Skip losses above a fixed limit: Cheng, Zhou and Ji (2024).
+
+    l~_t(i) = l_t(i) [i = i_t] [|l_t(i)| <= M] / p'_t(i), of mean l_t(i) [|l_t(i)| <= M].
+
+    Args:
+      limit: a function of the number of arms n that returns M [] in units of loss.
+    """
+    check_functions(limit=limit)
+    return Estimation(
+        init=Partial(_fixed_init, as_partial(limit)),
+        estimate=Partial(_fixed_estimate),
+        update=Partial(keep_state),
+        weigh=Partial(_fixed_weigh),
+    )
+
+
 def _init(num_arms, dtype, loss_unit) -> SkippingState:
     return SkippingState(jnp.zeros((), jnp.int32), loss_unit)
 
@@ -49,3 +70,15 @@ def _estimate(limit, state: SkippingState, play, probabilities, arm, loss) -> Ar
 
 def _update(state: SkippingState, seen: Round) -> SkippingState:
     return SkippingState(state.num_rounds + 1, state.unit)
+
+
+def _fixed_init(limit, num_arms, dtype, loss_unit) -> FixedSkippingState:
+    return FixedSkippingState(jnp.asarray(limit(num_arms), dtype) * loss_unit)
+
+
+def _fixed_weigh(state: FixedSkippingState, play, probabilities, arm, loss) -> Array:
+    return jnp.where(jnp.abs(loss) <= state.most, loss / pick(probabilities, arm), 0)
+
+
+def _fixed_estimate(state: FixedSkippingState, play, probabilities, arm, loss) -> Array:
+    return on_arm(_fixed_weigh(state, play, probabilities, arm, loss), arm, play)

@@ -19,6 +19,7 @@ from sfmab_jax.strategies.data_dependent import (
     broad,
     broad_increasing_horizon,
     broad_optimistic,
+    bubeck_li_luo_wei_horizon,
     green_horizon,
     log_barrier_horizon,
 )
@@ -30,7 +31,12 @@ from sfmab_jax.strategies.full_feedback import (
     hedge,
     hedge_horizon,
 )
-from sfmab_jax.strategies.heavy_tailed import ada_tinf_horizon, htinf, uni_inf_horizon
+from sfmab_jax.strategies.heavy_tailed import (
+    ada_tinf_horizon,
+    htinf,
+    omd_lb_heavy_tails_horizon,
+    uni_inf_horizon,
+)
 from sfmab_jax.strategies.known_range import (
     exp3,
     exp3_gamma_horizon,
@@ -52,7 +58,11 @@ from sfmab_jax.strategies.scale_free import (
     ahb_published_code,
     bandit_ada_ftrl_tsallis,
     bandit_ada_ftrl_tsallis_proxy,
+    exp3_light_a_horizon,
     scale_free,
+    umab_g,
+    umab_g_both_horizon,
+    umab_g_horizon,
 )
 
 __all__ = [
@@ -68,6 +78,7 @@ __all__ = [
     "broad",
     "broad_increasing_horizon",
     "broad_optimistic",
+    "bubeck_li_luo_wei_horizon",
     "epsilon_greedy",
     "exp3",
     "exp3_gamma_horizon",
@@ -75,6 +86,7 @@ __all__ = [
     "exp3_in_batches_horizon",
     "exp3_ix",
     "exp3_ix_horizon",
+    "exp3_light_a_horizon",
     "exp3_p_horizon",
     "exp3_plus_plus",
     "exp3_s_horizon",
@@ -87,12 +99,16 @@ __all__ = [
     "hedge_horizon",
     "htinf",
     "log_barrier_horizon",
+    "omd_lb_heavy_tails_horizon",
     "poly_inf_horizon",
     "scale_free",
     "tsallis_inf",
     "tsallis_inf_delayed",
     "tsallis_inf_rv",
     "ucb1",
+    "umab_g",
+    "umab_g_both_horizon",
+    "umab_g_horizon",
     "uni_inf_horizon",
     "uniform",
 ]
@@ -107,6 +123,10 @@ STRATEGIES: dict[str, Callable[..., Bandit]] = {
         ahb_published_code,
         bandit_ada_ftrl_tsallis,
         bandit_ada_ftrl_tsallis_proxy,
+        umab_g,
+        umab_g_horizon,
+        umab_g_both_horizon,
+        exp3_light_a_horizon,
         # Known range.
         exp3,
         exp3_horizon,
@@ -128,10 +148,12 @@ STRATEGIES: dict[str, Callable[..., Bandit]] = {
         broad,
         broad_increasing_horizon,
         broad_optimistic,
+        bubeck_li_luo_wei_horizon,
         # Heavy tails.
         htinf,
         ada_tinf_horizon,
         uni_inf_horizon,
+        omd_lb_heavy_tails_horizon,
         # Full information.
         hedge,
         hedge_horizon,

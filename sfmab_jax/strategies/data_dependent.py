@@ -10,7 +10,7 @@ from jax.tree_util import Partial
 
 from sfmab_jax import estimation, full_information, potentials, sampling
 from sfmab_jax.base import Bandit
-from sfmab_jax.checks import check_horizon, check_positive, is_known
+from sfmab_jax.checks import check_horizon, check_number, check_positive, is_known
 from sfmab_jax.compose import compose
 from sfmab_jax.strategies import schedules
 
@@ -18,6 +18,7 @@ __all__ = [
     "broad",
     "broad_increasing_horizon",
     "broad_optimistic",
+    "bubeck_li_luo_wei_horizon",
     "green_horizon",
     "log_barrier_horizon",
 ]
@@ -132,6 +133,47 @@ def broad_optimistic(rate: Array | float = LARGEST_RATE, scale: Array | float = 
       rate, scale: as in `broad`.
     """
     return _broad(estimation.predicted_by_last_seen(), rate, scale, optimistic=True)
+
+
+def bubeck_li_luo_wei_horizon(
+    num_rounds: Array | float = 10_000,
+    path_length: Array | float | None = None,
+    scale: Array | float = 1.0,
+    learning_rate: schedules.Rate | None = None,
+) -> Bandit:
+    """Bubeck, Li, Luo and Wei, "Improved Path-length Regret Bounds ..." (2019), known T.
+
+    Algorithm 1 of the paper, as a later paper quotes it in full, together with the learning rate
+    for a known path length Q. What is chosen here: Q = T where it is not given, which is never
+    less, and no favour for losses above G.
+
+    Log-barrier mirror descent on l~_t(i) = (l_t(i) - c_{t-1}) [i = i_t] / p'_t(i) + c_{t-1},
+    c_t = l_t(i_t) the last loss of whichever arm, c_0 = 0, whose play x_t is mixed with the last
+    arm: p'_{t+1} = (x_{t+1} + lambda [i = i_t]) / (1 + lambda), lambda = 8 eta G (1 - c_t / G), so
+    that the arm whose loss the next distance needs stays likely while it is good.
+    eta = min(1/162, sqrt(n ln(n T) / (1 + Q))) / G. The expected regret is of the order of
+    G sqrt(n Q ln(n T)) + G n ln(n T).
+
+    Args:
+      num_rounds: T.
+      path_length: Q = sum_t max_i (l_t(i) - l_{t-1}(i))^2 / G^2, or a bound; None for T.
+      scale: G, for losses in [0, G].
+      learning_rate: eta in place of that above, as in `log_barrier_horizon`.
+    """
+    check_horizon(num_rounds)
+    check_positive(scale=scale)
+    if path_length is not None:
+        check_number("path_length", path_length)
+        if is_known(path_length) and path_length < 0:
+            raise ValueError(f"path_length is {path_length!r}; it cannot be negative")
+    rate = schedules.rate_or(
+        Partial(schedules.path_length_rate, num_rounds, path_length, scale), learning_rate
+    )
+    return compose(
+        sampling.favouring_last(Partial(schedules.favour_of_rate, rate, scale), scale),
+        estimation.centred_on_last(),
+        full_information.ftrl_by_arms(potentials.log_barrier(), rate),
+    )
 
 
 def _broad(estimator, rate, scale, **options) -> Bandit:

@@ -1,6 +1,6 @@
 """Strategies that know nothing about the size of the losses.
 
-Left out, as only abstracts were at hand: UMAB-NN, UMAB-G, SCB, SFBanker, SFD-TINF, SFD-LBINF.
+Left out, as only abstracts were at hand: UMAB-NN, SCB, SFBanker, SFD-TINF, SFD-LBINF.
 """
 
 import math
@@ -10,8 +10,8 @@ from jax import Array
 from jax.tree_util import Partial
 
 from sfmab_jax import estimation, full_information, potentials, sampling
-from sfmab_jax.base import Bandit
-from sfmab_jax.checks import check_number, check_positive, check_probability
+from sfmab_jax.base import Bandit, Sampling
+from sfmab_jax.checks import check_horizon, check_number, check_positive, check_probability
 from sfmab_jax.compose import compose
 from sfmab_jax.potentials.tsallis import square_root
 from sfmab_jax.strategies import schedules
@@ -21,7 +21,11 @@ __all__ = [
     "ahb_published_code",
     "bandit_ada_ftrl_tsallis",
     "bandit_ada_ftrl_tsallis_proxy",
+    "exp3_light_a_horizon",
     "scale_free",
+    "umab_g",
+    "umab_g_both_horizon",
+    "umab_g_horizon",
 ]
 
 
@@ -130,4 +134,77 @@ def bandit_ada_ftrl_tsallis_proxy() -> Bandit:
             beta=0.0,
             gap=full_information.proxy_gap,
         ),
+    )
+
+
+def umab_g() -> Bandit:
+    """Chen and Zhang, "... Adversarial Bandits with Unbounded Losses" (2023): UMAB-G, adaptive.
+
+    The rule is that of the authors' published code. Whether its constants are those for which their
+    paper proves a regret bound could not be checked, so that no bound is stated here. What is
+    chosen here: E is in units of loss, and of several likeliest arms the first gives.
+
+    Losses are clipped from below, l <- max(l, -2 C), with C = 1 at first and then the largest
+    gain so far, max(C, -l). p_t(i) = 1 / (eta_t L~_t(i) + lambda) with
+    eta_t = 4 / sqrt(sum_{s<t} l_s^2 / n + C_t^2); every arm with p_t(i) < 1/rho_t gains 1/rho_t,
+    and the likeliest arm gives it all. rho_t = 2 n^2 + sqrt(E) with E the sum of 2 |l~_s(i_s)| over
+    the rounds in which the arm played had gained or given, as often as it gave. The first C and E
+    carry the unit of the losses, so that below 1 the play is not that of larger losses.
+    """
+    return _umab_g(sampling.lifted())
+
+
+def umab_g_horizon(num_rounds: Array | float = 10_000) -> Bandit:
+    """Chen and Zhang, "... Adversarial Bandits with Unbounded Losses" (2023): UMAB-G for known T.
+
+    As `umab_g` with rho = 2 n^2 + sqrt(n T) in all rounds; that rho is the authors' code's, with
+    its T = 1200 as the argument here. No regret bound is stated, as there.
+
+    Args:
+      num_rounds: T.
+    """
+    check_horizon(num_rounds)
+    return _umab_g(sampling.lifted(num_rounds, adaptive=False))
+
+
+def umab_g_both_horizon(num_rounds: Array | float = 10_000) -> Bandit:
+    """Chen and Zhang, "... Adversarial Bandits with Unbounded Losses" (2023): UMAB-G, both.
+
+    As `umab_g` with E at most n T, the third form of the authors' published code, with its
+    T = 1200 as the argument here. No regret bound is stated, as there.
+
+    Args:
+      num_rounds: T.
+    """
+    check_horizon(num_rounds)
+    return _umab_g(sampling.lifted(num_rounds))
+
+
+def _umab_g(scheme: Sampling) -> Bandit:
+    return compose(
+        scheme,
+        estimation.clipped_below(),
+        full_information.clipped_ftrl(potentials.log_barrier()),
+    )
+
+
+def exp3_light_a_horizon(num_rounds: Array | float = 10_000) -> Bandit:
+    """Gagliolo and Schmidhuber, "Algorithm Portfolio Selection ..." (2011): Exp3Light-A, known T.
+
+    The rule is taken from programs of others that transcribe it, not from the paper; its regret
+    bound was not at hand and is not stated. T stays the same after a restart, though fewer rounds
+    are left.
+
+    For losses that are not negative, in a range that is not known: p_t is proportional to
+    exp(-eta_r L~ / B), eta_r = sqrt(2 (ln n + n ln T) / (n 4^r)), with importance-weighted losses.
+    When min(L~) / B exceeds 4^r, r becomes ceil(log4(min(L~) / B)). B = 1 in units of loss at
+    first; a loss l > B makes B = 2^ceil(log2(l)), is dropped, and everything starts again.
+
+    Args:
+      num_rounds: T.
+    """
+    return compose(
+        sampling.as_played(),
+        estimation.within_range(),
+        full_information.restarting_ftrl(potentials.negative_entropy(), num_rounds),
     )

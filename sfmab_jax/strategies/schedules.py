@@ -34,8 +34,12 @@ __all__ = [
     "exp3_s_exploration",
     "exp3_s_rate",
     "exp3_s_share",
+    "favour_of_rate",
     "green_level",
     "green_rate",
+    "heavy_descent_floor",
+    "heavy_descent_limit",
+    "heavy_descent_rate",
     "heavy_tail_limit",
     "heavy_tail_rate",
     "hedge_horizon_rate",
@@ -45,6 +49,7 @@ __all__ = [
     "implicit_rate",
     "inf_horizon_rate",
     "inf_rate",
+    "path_length_rate",
     "rate_or",
     "reduced_variance_rate",
     "reduced_variance_threshold",
@@ -260,12 +265,44 @@ def heavy_tail_limit(tail: Number, size: Number, round_: Array, chance: Array) -
     return share * size * (round_ * chance) ** (1 / tail)
 
 
+def heavy_descent_limit(num_rounds: Number, tail: Number, size: Number, n: int) -> Array:
+    """sigma (T / n)^(1/a)."""
+    return size * (jnp.asarray(num_rounds) / n) ** (1 / tail)
+
+
+def heavy_descent_rate(
+    num_rounds: Number, tail: Number, size: Number, failure: Number, n: int
+) -> Array:
+    """1 / (40 M ln T ln(8 n T / delta)), M as in `heavy_descent_limit`."""
+    logs = jnp.log(num_rounds) * (math.log(8 * n) + jnp.log(num_rounds) - jnp.log(failure))
+    return 1 / (40 * heavy_descent_limit(num_rounds, tail, size, n) * logs)
+
+
+def heavy_descent_floor(num_rounds: Number, tail: Number, n: int) -> Array:
+    """T^(-(a-1)/a) n^(-1/a) / n."""
+    return jnp.asarray(num_rounds) ** ((1 - tail) / tail) * n ** (-1 / tail) / n
+
+
 # Data-dependent.
 
 
 def barrier_horizon_rate(num_rounds: Number, scale: Number, t: Array, n: int) -> Array:
     """min(1/2, sqrt(n ln T / T)) / G."""
     return jnp.minimum(0.5, jnp.sqrt(n * jnp.log(num_rounds) / num_rounds)) / scale
+
+
+def path_length_rate(
+    num_rounds: Number, path_length: Number | None, scale: Number, t: Array, n: int
+) -> Array:
+    """min(1/162, sqrt(n ln(n T) / (1 + Q))) / G; Q = T if it is not given."""
+    most = num_rounds if path_length is None else path_length
+    spread = n * (math.log(n) + jnp.log(num_rounds))
+    return jnp.minimum(1 / 162, jnp.sqrt(spread / (1 + most))) / scale
+
+
+def favour_of_rate(rate: Callable, scale: Number, t: Array, n: int) -> Array:
+    """8 eta G."""
+    return 8 * scale * rate(t, n)
 
 
 def green_level(num_rounds: Number, n: int) -> Array:

@@ -146,6 +146,49 @@ def bandit_ada_ftrl_tsallis(arms, losses, proxy=False):
     return np.array(laws)
 
 
+def umab_g(arms, losses, horizon=None, adaptive=True):
+    n = losses.shape[1]
+    clip, squares, explored, totals, laws = 1.0, 0.0, 0.0, np.zeros(n), []
+    for t in range(len(losses) + 1):
+        eta = 4 / np.sqrt(squares / n + clip**2)
+        p = barrier_weights(totals, np.full(n, eta))
+        if horizon is not None:
+            explored = min(explored, n * horizon) if adaptive else n * horizon
+        rho = 2 * n**2 + np.sqrt(explored)
+        rare = p < 1 / rho
+        law = np.where(rare, p + 1 / rho, p)
+        law[p.argmax()] -= rare.sum() / rho
+        laws.append(law)
+        if t == len(losses):
+            break
+        arm = arms[t]
+        loss = max(losses[t, arm], -2 * clip)
+        clip = max(clip, -loss)
+        estimate = weigh(t, law, arm, loss)
+        squares += loss**2
+        totals = totals + estimate
+        explored += 2 * abs(estimate[arm]) * rho * abs(law[arm] - p[arm])
+    return np.array(laws)
+
+
+def exp3_light_a_horizon(arms, losses, horizon=10_000):
+    n = losses.shape[1]
+    top, epoch, totals, laws = 1.0, 0, np.zeros(n), []
+    for t in range(len(losses) + 1):
+        eta = np.sqrt(2 * (np.log(n) + n * np.log(horizon)) / (n * 4.0**epoch))
+        laws.append(softmax(-eta * totals / top))
+        if t == len(losses):
+            break
+        loss = losses[t, arms[t]]
+        if loss > top:
+            top, epoch, totals = 2 ** np.ceil(np.log2(loss)), 0, np.zeros(n)
+            continue
+        totals = totals + weigh(t, laws[-1], arms[t], loss)
+        if totals.min() / top > 4**epoch:
+            epoch = int(np.ceil(np.log(totals.min() / top) / np.log(4)))
+    return np.array(laws)
+
+
 # Heavy tails.
 
 
@@ -210,4 +253,34 @@ def uni_inf_horizon(arms, losses, horizon=10_000):
             totals = totals + weigh(t, x, arm, loss)
         clipped = np.clip(loss, -limit, limit)
         square += clipped**2 * (1 - x[arm]) ** 2 / (n * np.log(horizon))
+    return np.array(laws)
+
+
+def descend_on_floor(point, loss, rates, floor):
+    """argmin <w, y> + sum_i d(w_i, w'_i) / eta_i over w_i >= f: the larger of f and the plain w."""
+
+    def weights(x):
+        inverse = 1 / point + rates * (loss + x)
+        return np.where(inverse > 0, np.maximum(1 / np.where(inverse > 0, inverse, 1), floor), 2.0)
+
+    low = -np.max(loss + 1 / (rates * point))
+    return weights(bisect(lambda x: 1 - weights(x).sum(), low, np.sum(1 / rates) + abs(low)))
+
+
+def omd_lb_heavy_tails_horizon(arms, losses, horizon=10_000, tail=2.0, size=1.0, rate=None):
+    n = losses.shape[1]
+    most = size * (horizon / n) ** (1 / tail)
+    floor = horizon ** (-(tail - 1) / tail) * n ** (-1 / tail) / n
+    theory = 1 / (40 * most * np.log(horizon) * np.log(8 * n * horizon / 0.05))
+    rates = np.full(n, theory if rate is None else rate)
+    point, thresholds = np.full(n, 1 / n), np.full(n, 2.0 * n)
+    laws = [point]
+    for t, arm in enumerate(arms):
+        loss = losses[t, arm]
+        estimate = weigh(t, point, arm, loss if abs(loss) <= most else 0.0)
+        point = descend_on_floor(point, estimate, rates, floor)
+        laws.append(point)
+        grows = 1 / point > thresholds
+        thresholds = np.where(grows, 2 / point, thresholds)
+        rates = np.where(grows, rates * np.exp(1 / np.log(horizon)), rates)
     return np.array(laws)

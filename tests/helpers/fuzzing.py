@@ -42,6 +42,7 @@ RIGHT: dict[str, tuple] = {
     "rate": (1e-6, 0.001, 0.006),
     "tail": (1.1, 1.5, 2.0),
     "size": (1e-3, 1.0, 100.0),
+    "path_length": (0.0, 5.0, 1e6),
     "epsilon": (0.0, 0.1, 1.0),
     "learning_rate": (None, 0.01, 0.3),
     "arm": (0,),

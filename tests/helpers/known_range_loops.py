@@ -227,6 +227,22 @@ def broad(arms, losses, horizon=None, optimistic=False, rate=1 / 162):
     return np.array(laws)
 
 
+def bubeck_li_luo_wei_horizon(arms, losses, horizon=10_000, path_length=None, rate=None):
+    n = losses.shape[1]
+    most = horizon if path_length is None else path_length
+    eta = min(1 / 162, np.sqrt(n * np.log(n * horizon) / (1 + most))) if rate is None else rate
+    point, law, last = np.full(n, 1 / n), np.full(n, 1 / n), 0.0
+    laws = [law]
+    for arm, loss in zip(arms, losses[np.arange(len(losses)), arms]):
+        estimate = one(n, arm) * (loss - last) / law + last
+        point = descend(point, estimate, np.full(n, eta))
+        favour = 8 * eta * (1 - loss)
+        law = (point + favour * one(n, arm)) / (1 + favour)
+        laws.append(law)
+        last = loss
+    return np.array(laws)
+
+
 # Controls.
 
 

@@ -15,6 +15,8 @@ from sfmab_jax.strategies import STRATEGIES
 ARCHETYPES = (
     "scale_free",  # mixing, importance weights, AdaFTRL, log barrier
     "ahb",  # each arm first, centred estimates
+    "umab_g",  # lifting of rare arms, clipping, FTRL at the rate of the clipped losses
+    "exp3_light_a_horizon",  # a growing range, FTRL with restarts
     "exp3_gamma_horizon",  # estimates of gains, FTRL, entropy
     "exp3_ix",  # implicit exploration
     "exp3_in_batches_horizon",  # one arm for a batch of rounds
@@ -24,6 +26,7 @@ ARCHETYPES = (
     "green_horizon",  # truncation
     "tsallis_inf_delayed",  # the hybrid regulariser for delayed feedback
     "broad_optimistic",  # barrier descent, predictions from the last losses
+    "bubeck_li_luo_wei_horizon",  # the last arm favoured
     "htinf",  # skipping
     "ada_tinf_horizon",  # heavy tails
     "epsilon_greedy",  # the leader by an index

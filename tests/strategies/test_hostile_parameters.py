@@ -59,8 +59,10 @@ def numeric_parameters(factories):
 
 
 PARTS = [
+    sf.sampling.favouring_last,
     sf.sampling.fixed,
     sf.sampling.gap_exploration,
+    sf.sampling.lifted,
     sf.estimation.balanced_skipping,
     sf.estimation.centred,
     sf.estimation.doubling_skipping,
@@ -73,6 +75,7 @@ PARTS = [
     sf.full_information.doubling_ftrl,
     sf.full_information.fixed_share,
     sf.full_information.ftrl,
+    sf.full_information.restarting_ftrl,
     sf.potentials.tsallis,
 ]
 COMBINATORS = [
@@ -87,6 +90,7 @@ OTHERS = {
     "threshold": lambda t, n: 1 / (t + n),
     "learning_rate": 0.1,
     "share": 0.01,
+    "weight": lambda t, n: 1 / (t + n),
     "exploration": 0.1,
     "centre": 0.0,
     "num_rounds": 100,

@@ -18,6 +18,7 @@ THEORY = {
     "exp3": lambda t: jnp.sqrt(math.log(N) / (jnp.maximum(t, 1) * N)) / G,
     "exp3_horizon": lambda t: math.sqrt(2 * math.log(N) / (N * T)) / G,
     "exp3_p_horizon": lambda t: 0.95 * math.sqrt(math.log(N) / (N * T)) / G,
+    "exp3_in_batches_horizon": lambda t: math.sqrt(2 * 4 * math.log(N) / (N * T)) / G,
     "exp3_ix": lambda t: jnp.sqrt(math.log(N) / (N * (t + 1))) / G,
     "exp3_ix_horizon": lambda t: math.sqrt(2 * math.log(N) / (N * T)) / G,
     "exp3_plus_plus": lambda t: jnp.sqrt(math.log(N) / ((t + 1) * N)) / (2 * G),
@@ -26,6 +27,7 @@ THEORY = {
     "tsallis_inf_rv": lambda t: 4 / (G * jnp.sqrt(t + 1)),
     "log_barrier_horizon": lambda t: min(0.5, math.sqrt(N * math.log(T) / T)) / G,
     "green_horizon": lambda t: math.sqrt(math.log(N) / (N * T)) / G,
+    "bubeck_li_luo_wei_horizon": lambda t: 1 / (162 * G),
     "hedge": lambda t: jnp.sqrt(8 * math.log(N) / (t + 1)) / G,
     "hedge_horizon": lambda t: math.sqrt(8 * math.log(N) / T) / G,
 }

@@ -57,6 +57,8 @@ SAMPLINGS = {
     sampling.scheduled: sampling.scheduled(schedule),
     sampling.truncated: sampling.truncated(level),
     sampling.gap_exploration: sampling.gap_exploration(),
+    sampling.lifted: sampling.lifted(),
+    sampling.favouring_last: sampling.favouring_last(schedule),
     sampling.in_batches: sampling.in_batches(3),
     sampling.each_arm_first: sampling.each_arm_first(sampling.fixed(0.25)),
 }
@@ -64,13 +66,23 @@ SAMPLINGS = {
 
 def wanted_laws(name, play, arms, table, unit=1.0):
     """The docstrings' rules in a plain loop; None where the rule is too long for one."""
-    n, gamma, mass, rows = NUM_ARMS, 0.5, 2 * NUM_ARMS * unit, []
+    n, gamma, mass, lifts, rows = NUM_ARMS, 0.5, 2 * NUM_ARMS * unit, 0.0, []
     for t, p in enumerate(play):
         mixing = {"as_played": 0.0, "fixed": 0.25, "each_arm_first": 0.25, "adaptive": gamma}
         mixing |= {"decaying": min(0.5, np.sqrt(n / t)) if t else 0.5, "scheduled": 1 / (t + n)}
         if name == "truncated":
             kept = np.where(p >= 0.5 / n, p, 0)
             law = kept / kept.sum()
+        elif name == "lifted":
+            rho = 2 * n**2 + np.sqrt(lifts)
+            moves = np.where(p < 1 / rho, 1.0, 0.0)
+            moves[p.argmax()] -= moves.sum()
+            law = p + moves / rho
+            lifts += 2 * abs(table[t, arms[t]] * moves[arms[t]]) / unit
+        elif name == "favouring_last":
+            # A loss below 0 gains more than a_t, one of 1 nothing.
+            favour = (1 - table[t - 1, arms[t - 1]] / unit) / (t + n) if t else 0
+            law = (p + favour * np.eye(n)[arms[t - 1]]) / (1 + favour)
         elif name == "each_arm_first" and t < n:
             law = np.eye(n)[t]
         elif name == "in_batches":
@@ -125,14 +137,18 @@ def limit(t, chance):
 
 ESTIMATIONS = {
     estimation.importance_weighted: estimation.importance_weighted(),
+    estimation.clipped_below: estimation.clipped_below(),
+    estimation.within_range: estimation.within_range(),
     estimation.in_batches: estimation.in_batches(1),
     estimation.implicit_exploration: estimation.implicit_exploration(schedule),
     estimation.reduced_variance: estimation.reduced_variance(threshold, 2.0),
     estimation.gain_weighted: estimation.gain_weighted(2.0),
     estimation.skipping: estimation.skipping(limit),
+    estimation.skipping_above: estimation.skipping_above(level),
     estimation.centred: estimation.centred(0.7),
     estimation.centred_on_mean: estimation.centred_on_mean(),
     estimation.centred_on_best: estimation.centred_on_best(),
+    estimation.centred_on_last: estimation.centred_on_last(),
     estimation.predicted_by_last_seen: estimation.predicted_by_last_seen(),
 }
 
@@ -157,6 +173,14 @@ def wanted_means(name, law, arms, table):
     """E l~_t as the docstrings state it, [T, n]."""
     seen = table[np.arange(ROUNDS), arms]
     rounds = np.arange(ROUNDS)[:, None]
+    if name == "clipped_below":
+        size, floors = 1.0, []
+        for loss in seen:
+            floors.append(-2 * size)
+            size = max(size, -max(loss, -2 * size))
+        return np.maximum(table, np.array(floors)[:, None])
+    if name == "within_range":
+        return table  # all are within 1
     known = {"centred_on_mean": NUM_ARMS, "centred_on_best": NUM_ARMS - 1}
     if name in known:
         first = seen[: known[name]]
@@ -165,6 +189,7 @@ def wanted_means(name, law, arms, table):
     return {
         "implicit_exploration": table * law / (law + 1 / (rounds + NUM_ARMS)),
         "gain_weighted": table - 2,
+        "skipping_above": np.where(np.abs(table) <= 0.5 / NUM_ARMS, table, 0),
         "skipping": np.where(np.abs(table) <= 0.4 * (rounds + 1) * law, table, 0),
     }.get(name, table)
 
@@ -222,6 +247,8 @@ STRATEGIES = {
     full_information.ada_ftrl: full_information.ada_ftrl(barrier),
     full_information.balanced_ftrl: full_information.balanced_ftrl(barrier, ROUNDS),
     full_information.barrier_descent: full_information.barrier_descent(0.02),
+    full_information.clipped_ftrl: full_information.clipped_ftrl(barrier),
+    full_information.restarting_ftrl: full_information.restarting_ftrl(entropy, ROUNDS),
     full_information.constant: full_information.constant(1),
     full_information.delayed_ftrl: full_information.delayed_ftrl(),
     full_information.doubling_ftrl: full_information.doubling_ftrl(potentials.tsallis(), ROUNDS),

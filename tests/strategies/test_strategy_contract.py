@@ -16,12 +16,19 @@ from sfmab_jax import cli
 STRATEGIES = sf.strategies.STRATEGIES
 
 SIGNED = ("broad", "broad_increasing_horizon", "broad_optimistic")
-HEAVY = ("htinf", "ada_tinf_horizon", "uni_inf_horizon")
-POSITIVE = ("bandit_ada_ftrl_tsallis", "bandit_ada_ftrl_tsallis_proxy")
+HEAVY = ("htinf", "ada_tinf_horizon", "uni_inf_horizon", "omd_lb_heavy_tails_horizon")
+POSITIVE = (
+    "bandit_ada_ftrl_tsallis",
+    "bandit_ada_ftrl_tsallis_proxy",
+    "exp3_light_a_horizon",
+)
 ANY = (
     "scale_free",
     "ahb",
     "ahb_published_code",
+    "umab_g",
+    "umab_g_horizon",
+    "umab_g_both_horizon",
     "ada_hedge",
     "ada_ftrl_log_barrier",
     "ada_ftrl_tsallis",
@@ -131,6 +138,7 @@ PARAMETERS = {
     "tail": (1.5, 1.7),
     "size": (2.0, 3.0),
     "epsilon": (0.2, 0.3),
+    "path_length": (1e6, 1e7),
     "arm": (1, 2),
 }
 
