@@ -97,7 +97,11 @@ def begin(key, *, table):
 
 
 def answer(total, key, t, last_arm, law, *, table):
-    loss = jnp.asarray(table)[t - 1] + jax.nn.one_hot(last_arm, NUM_ARMS) + total * law
+    loss = (
+        jnp.asarray(table)[t - 1]
+        + jax.nn.one_hot(last_arm, NUM_ARMS, dtype=jnp.float32)
+        + total * law
+    )
     return total + jnp.float32(1), loss
 
 
