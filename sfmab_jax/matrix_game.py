@@ -12,7 +12,8 @@ from jax.tree_util import Partial
 
 from sfmab_jax.base import Bandit, with_static_functions
 from sfmab_jax.checks import check_integer
-from sfmab_jax.engine.validate import check_parameters, check_shapes, unit_of_losses
+from sfmab_jax.engine.validate import unit_of_losses
+from sfmab_jax.engine.validate_parts import check_parameters, check_shapes
 from sfmab_jax.losses.draws import round_words
 from sfmab_jax.losses.sequence import LossSequence
 from sfmab_jax.numerics.arms import is_arm

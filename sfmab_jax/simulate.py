@@ -43,14 +43,12 @@ from sfmab_jax.engine.validate import (
     check_engine,
     check_games,
     check_late_feedback,
-    check_parameters,
-    check_record,
     check_rounds,
-    check_shapes,
     check_switches,
     check_tally,
     unit_of_losses,
 )
+from sfmab_jax.engine.validate_parts import check_parameters, check_record, check_shapes
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.numerics.threefry import pinned_generator
 from sfmab_jax.results.certificate import Certificate, certificate_from_rows, observe_certificates

@@ -22,13 +22,8 @@ from sfmab_jax.engine.loss_stream import (
 )
 from sfmab_jax.engine.rounds import draw_of_round
 from sfmab_jax.engine.run import keys_of_games
-from sfmab_jax.engine.validate import (
-    check_dtype,
-    check_parameters,
-    check_rounds,
-    check_shapes,
-    unit_of_losses,
-)
+from sfmab_jax.engine.validate import check_dtype, check_rounds, unit_of_losses
+from sfmab_jax.engine.validate_parts import check_parameters, check_shapes
 from sfmab_jax.losses import LossSequence, as_loss_sequence
 from sfmab_jax.losses.sequence import shown_of
 from sfmab_jax.numerics.double_word import Sum

@@ -24,8 +24,6 @@ corrupted it is ``simulate(pseudo_regret=True)``. On the adversarial side it is 
 against the best fixed arm of the losses as they came, which may be negative.
 """
 
-import csv
-import io
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,7 +33,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sfmab_jax.cli.options import save_picture, say
+from sfmab_jax.cli.options import save_picture, save_rows, say
 
 __all__ = [
     "BUDGETS",
@@ -169,7 +167,7 @@ def sweep_both_worlds(bandits: Mapping[str, Any], output: Path, settings: dict[s
     console = Console()
     for regret in _SIDES:
         console.print(_make_table(regret, [r for r in rows if r.regret_is == regret], settings))
-    _write_csv(output.with_suffix(".csv"), rows)
+    save_rows(output.with_suffix(".csv"), rows)
     sides = [_make_side(regret, [r for r in rows if r.regret_is == regret]) for regret in _SIDES]
     note = (
         f"{settings['arms']} arms, {settings['rounds']:,} rounds; means with 95% intervals, "
@@ -315,13 +313,3 @@ def _over_what(rows: list[Row]) -> str:
         over = "given the sequence" if number == 1 else f"over {number:,} sequences"
         words.append(f"{over} ({', '.join(dict.fromkeys(names))})" if len(stations) > 1 else over)
     return "; ".join(words)
-
-
-def _write_csv(path: Path, rows: list[Row]) -> None:
-    from sfmab_jax.results.files import write_atomically
-
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(Row._fields)
-    writer.writerows(rows)
-    write_atomically(path, lambda file: file.write(text.getvalue().encode()))

@@ -1,7 +1,9 @@
 """What several commands share: options, checks of their values, messages and pictures."""
 
+import csv
+import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,6 +27,7 @@ __all__ = [
     "make_bandits",
     "parse_number",
     "save_picture",
+    "save_rows",
     "say",
     "split_names",
 ]
@@ -132,6 +135,17 @@ def save_picture(figure: Any, path: Path) -> None:
 
     kind = path.suffix[1:].lower()
     write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=150))
+
+
+def save_rows(path: Path, rows: Sequence[Any]) -> None:
+    """Write named tuples as a CSV file with their fields as its first row."""
+    from sfmab_jax.results.files import write_atomically
+
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(rows[0]._fields)
+    writer.writerows(rows)
+    write_atomically(path, lambda file: file.write(text.getvalue().encode()))
 
 
 def say(line: str) -> None:

@@ -1,7 +1,5 @@
 """`sfmab run`: play strategies on loss sequences, print a table and draw a picture."""
 
-import csv
-import io
 import itertools
 import warnings
 from collections.abc import Iterator
@@ -25,6 +23,7 @@ from sfmab_jax.cli.options import (
     make_bandits,
     parse_number,
     save_picture,
+    save_rows,
     say,
     split_names,
 )
@@ -173,7 +172,7 @@ def run(
         return
     answering = [name for name in families if name in sf.losses.ADVERSARIES]
     console.print(_make_table(arms, rounds, dtype, rows, answering))
-    _write_csv(output.with_suffix(".csv"), rows)
+    save_rows(output.with_suffix(".csv"), rows)
     save_picture(sf.plotting.grid(cells), output)
     console.print(f"Wrote {output} and {output.with_suffix('.csv')}")
 
@@ -327,13 +326,3 @@ def _format_regret(row: Row) -> str:
         return f"{row.regret:.4g} in one game"
     half = float(f"{(row.high - row.low) / 2:.2g}")
     return f"{row.regret:.4g} ± {half:.4g}{'†' * row.doubtful}"
-
-
-def _write_csv(path: Path, rows: list[Row]) -> None:
-    from sfmab_jax.results.files import write_atomically
-
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(Row._fields)
-    writer.writerows(rows)
-    write_atomically(path, lambda file: file.write(text.getvalue().encode()))

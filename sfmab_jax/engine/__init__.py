@@ -55,10 +55,12 @@ Around it:
     rows         where results of a round go
     delayed      feedback that arrives later
     tally        how often each arm was played, and the losses to be expected of it
+    switching    the best sequence of arms with few switches
+    delayed      feedback that arrives later
     observer     what else may be followed beside the regret
     gather       results in the order of the games
     resume       bookmarks of long runs
-    threads, progress, validate
+    threads, progress, validate, validate_parts
     lanes/       one game as many on CPU: the batching transform (private)
     pallas/      the fused engine: a chunk of rounds in one kernel (private)
 """

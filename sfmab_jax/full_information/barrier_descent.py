@@ -94,9 +94,7 @@ def barrier_point(dual: Sum, inverse_rates: Array) -> tuple[Array, Array, Array]
       w [n], x [n] and m [], which is positive.
     """
     gaps = gaps_to_leader(dual)
-    total = arm_sum(inverse_rates)
-    jensen = total - arm_sum(inverse_rates * gaps) / total
-    start = jnp.maximum(jnp.max(inverse_rates - gaps), jensen)
+    start = _left_of_root(gaps, inverse_rates)
 
     def newton(_, m):
         inverse = 1 / (gaps + m)
@@ -108,6 +106,13 @@ def barrier_point(dual: Sum, inverse_rates: Array) -> tuple[Array, Array, Array]
     num_steps = 4 + len(gaps).bit_length() // 2 + (gaps.dtype == jnp.float64)
     m = jax.lax.fori_loop(0, num_steps, newton, start)
     return inverse_rates / (gaps + m), gaps, m
+
+
+def _left_of_root(gaps: Array, inverse_rates: Array) -> Array:
+    """Return where Newton's steps begin, see `barrier_point`; x and r [n]."""
+    total = arm_sum(inverse_rates)
+    jensen = total - arm_sum(inverse_rates * gaps) / total
+    return jnp.maximum(jnp.max(inverse_rates - gaps), jensen)
 
 
 def floored_point(dual: Sum, inverse_rates: Array, floor: Array) -> tuple[Array, Array, Array]:
@@ -126,9 +131,7 @@ def floored_point(dual: Sum, inverse_rates: Array, floor: Array) -> tuple[Array,
       w [n], x [n] and m [], which is positive.
     """
     gaps = gaps_to_leader(dual)
-    total = arm_sum(inverse_rates)
-    jensen = total - arm_sum(inverse_rates * gaps) / total
-    start = jnp.maximum(jnp.max(inverse_rates - gaps), jensen)
+    start = _left_of_root(gaps, inverse_rates)
 
     def newton(_, m):
         inverse = 1 / (gaps + m)

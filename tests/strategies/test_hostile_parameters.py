@@ -10,7 +10,7 @@ import pytest
 
 import sfmab_jax as sf
 from sfmab_jax.base import with_static_functions
-from sfmab_jax.engine.validate import check_parameters
+from sfmab_jax.engine.validate_parts import check_parameters
 
 FLOAT32 = np.dtype("float32")
 STRANGE = {

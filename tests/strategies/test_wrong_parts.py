@@ -11,8 +11,8 @@ from tiers import some_in_default
 
 import sfmab_jax as sf
 from sfmab_jax.base import BanditState, with_static_functions
-from sfmab_jax.engine import rounds, validate
-from sfmab_jax.losses import sequence as loss_sequences
+from sfmab_jax.engine import rounds, validate_parts
+from sfmab_jax.losses import tracing
 
 pytestmark = pytest.mark.quick
 
@@ -338,9 +338,9 @@ def test_constants_are_good_losses():
 @pytest.fixture
 def as_a_users(monkeypatch):
     """Have everything of the package checked as if a user had written it."""
-    for module in (rounds, validate, loss_sequences):
+    for module in (rounds, validate_parts, tracing):
         monkeypatch.setattr(module, "has_own_functions", lambda value: False)
-    monkeypatch.setattr(validate, "_GOOD_SHAPES", set())
+    monkeypatch.setattr(validate_parts, "_GOOD_SHAPES", set())
 
 
 @pytest.mark.parametrize("name", sf.losses.LOSSES)
@@ -353,8 +353,8 @@ def test_all_families_pass(name, as_a_users):
 def test_all_strategies_pass(name, as_a_users, monkeypatch):
     """Their shapes, and whether weigh agrees; this is the same one for all, so tried once."""
     if name != "scale_free":
-        monkeypatch.setattr(validate, "_check_weigh", lambda *given: None)
-    validate.check_shapes(name, sf.strategies.STRATEGIES[name](), 3, np.dtype("float32"))
+        monkeypatch.setattr(validate_parts, "_check_weigh", lambda *given: None)
+    validate_parts.check_shapes(name, sf.strategies.STRATEGIES[name](), 3, np.dtype("float32"))
 
 
 @pytest.mark.parametrize(
