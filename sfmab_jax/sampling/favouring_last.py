@@ -34,7 +34,7 @@ def favouring_last(weight: Callable[[Array, int], Array], scale: Array | float =
 
     >>> scheme = favouring_last(lambda t, n: 0.5)
     >>> state = FavouringLastState(jnp.int32(1), jnp.float32(0.25), jnp.int32(1), jnp.float32(1.0))
-    >>> print(scheme.probabilities(state, jnp.array([0.5, 0.5])))
+    >>> print(scheme.probabilities(state, jnp.array([0.5, 0.5], jnp.float32)))
     [0.4 0.6]
     """
     check_functions(weight=weight)

@@ -40,9 +40,10 @@ def lifted(num_rounds: Array | float | None = None, *, adaptive: bool = True) ->
 
     >>> scheme = lifted(100, adaptive=False)
     >>> state = scheme.init(3, jnp.dtype("float32"), jnp.float32(1.0))
-    >>> print(1 / state.level)
-    35.320507
-    >>> [f"{p:.4f}" for p in scheme.probabilities(state, jnp.array([0.01, 0.9, 0.09]))]
+    >>> print(f"{1 / state.level:.4f}")
+    35.3205
+    >>> play = jnp.array([0.01, 0.9, 0.09], jnp.float32)
+    >>> [f"{p:.4f}" for p in scheme.probabilities(state, play)]
     ['0.0383', '0.8717', '0.0900']
     """
     if num_rounds is not None:
