@@ -21,7 +21,6 @@ from sfmab_jax.numerics.draw import draw_arm
 from sfmab_jax.results import statistics
 from sfmab_jax.results.curves import (
     Curve,
-    about,
     band_words,
     draw_curves,
     has_several_units,
@@ -99,7 +98,7 @@ class MatrixGame:
         doubtful = has_several_units(self.row, None) and bool(
             statistics.is_doubtful(self.exploitability[:, None])[0, -1]
         )
-        said = (band_words("interval", level), about(self.row), doubtful)
+        said = (band_words("interval", level), f"over {len(self.exploitability):,} games", doubtful)
         mean, low, high = (line[None] for line in (self.mean(), low, high))
         curve = Curve("exploitability", self.rounds, mean, low, high, *said)
         axes = new_axes() if axes is None else axes

@@ -60,8 +60,7 @@ def test_the_average_play_goes_to_the_equilibrium():
     assert "mean exploitability" in repr(game)
     axes = game.plot()
     assert (
-        axes.get_ylabel()
-        == "mean exploitability of the average play\n95% interval over 200 sequences"
+        axes.get_ylabel() == "mean exploitability of the average play\n95% interval over 200 games"
     )
 
 
