@@ -7,6 +7,7 @@ from sfmab_jax.full_information.delayed import delayed_ftrl
 from sfmab_jax.full_information.fixed_share import fixed_share
 from sfmab_jax.full_information.ftrl import ftrl, ftrl_by_arms
 from sfmab_jax.full_information.heavy_tails import balanced_ftrl, doubling_ftrl
+from sfmab_jax.full_information.hybrid_barrier import hybrid_barrier_ftrl
 from sfmab_jax.full_information.leader import follow_the_leader, lowest_index
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "follow_the_leader",
     "ftrl",
     "ftrl_by_arms",
+    "hybrid_barrier_ftrl",
     "lowest_index",
     "proxy_gap",
 ]

@@ -20,6 +20,8 @@ from sfmab_jax.strategies.data_dependent import (
     broad_increasing_horizon,
     broad_optimistic,
     green_horizon,
+    hybrid_barrier,
+    hybrid_barrier_horizon,
     log_barrier_horizon,
 )
 from sfmab_jax.strategies.full_feedback import (
@@ -86,6 +88,8 @@ __all__ = [
     "hedge",
     "hedge_horizon",
     "htinf",
+    "hybrid_barrier",
+    "hybrid_barrier_horizon",
     "log_barrier_horizon",
     "poly_inf_horizon",
     "scale_free",
@@ -128,6 +132,8 @@ STRATEGIES: dict[str, Callable[..., Bandit]] = {
         broad,
         broad_increasing_horizon,
         broad_optimistic,
+        hybrid_barrier,
+        hybrid_barrier_horizon,
         # Heavy tails.
         htinf,
         ada_tinf_horizon,

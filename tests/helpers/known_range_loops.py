@@ -8,6 +8,7 @@ arms, looks only at what its strategy may see, and returns the laws of the arms 
 import numpy as np
 from loop_parts import (
     barrier_weights,
+    bisect,
     exponential_weights,
     one,
     power_weights,
@@ -16,6 +17,7 @@ from loop_parts import (
     weigh,
     weighted,
 )
+from scipy.special import wrightomega
 
 # Known range.
 
@@ -224,6 +226,29 @@ def broad(arms, losses, horizon=None, optimistic=False, rate=1 / 162):
             rates = np.where(grows, rates * np.exp(1 / np.log(horizon)), rates)
         if optimistic:
             prediction = np.where(np.arange(n) == arm, loss, prediction)
+    return np.array(laws)
+
+
+def hybrid_barrier(arms, losses, sum_of_squares=None, scale=1.0):
+    """argmin q.L / G + sum q ln q / eta + 4 sum ln(1/q): its slope is (1 + ln q) / eta - 4/q."""
+    n = losses.shape[1]
+    totals, squares, laws = np.zeros(n), 1.0, []
+    for t in range(len(losses) + 1):
+        eta = np.sqrt(4 * np.log(n) / (3 * (sum_of_squares or squares)))
+        gaps, theta = eta * (totals - totals.min()), 4 * eta
+
+        # q = theta / y with y + ln y = ln theta - u, as ln q - theta / q = u; y is Wright's omega.
+        def point(level, gaps=gaps, theta=theta):
+            return theta / wrightomega(np.log(theta) - (level - gaps))
+
+        low, high = -np.log(n) - theta * n - 1, 1 - theta
+        level = bisect(lambda level, point=point: point(level).sum() - 1, low, high)
+        laws.append(point(level) / point(level).sum())
+        law = laws[-1]
+        if t < len(losses):
+            arm, loss = arms[t], losses[t, arms[t]] / scale
+            totals[arm] += loss / law[arm]
+            squares += law[arm] * (loss / law[arm]) ** 2
     return np.array(laws)
 
 

@@ -24,6 +24,7 @@ ARCHETYPES = (
     "green_horizon",  # truncation
     "tsallis_inf_delayed",  # the hybrid regulariser for delayed feedback
     "broad_optimistic",  # barrier descent, predictions from the last losses
+    "hybrid_barrier",  # the hybrid of entropy and log barrier
     "htinf",  # skipping
     "ada_tinf_horizon",  # heavy tails
     "epsilon_greedy",  # the leader by an index

@@ -226,6 +226,7 @@ STRATEGIES = {
     full_information.delayed_ftrl: full_information.delayed_ftrl(),
     full_information.doubling_ftrl: full_information.doubling_ftrl(potentials.tsallis(), ROUNDS),
     full_information.fixed_share: full_information.fixed_share(0.5, 0.01),
+    full_information.hybrid_barrier_ftrl: full_information.hybrid_barrier_ftrl(scale=2.0),
     full_information.follow_the_leader: full_information.follow_the_leader(),
     full_information.lowest_index: full_information.lowest_index(bonus),
 }

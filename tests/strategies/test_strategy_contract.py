@@ -15,7 +15,13 @@ from sfmab_jax import cli
 
 STRATEGIES = sf.strategies.STRATEGIES
 
-SIGNED = ("broad", "broad_increasing_horizon", "broad_optimistic")
+SIGNED = (
+    "broad",
+    "broad_increasing_horizon",
+    "broad_optimistic",
+    "hybrid_barrier",
+    "hybrid_barrier_horizon",
+)
 HEAVY = ("htinf", "ada_tinf_horizon", "uni_inf_horizon")
 POSITIVE = ("bandit_ada_ftrl_tsallis", "bandit_ada_ftrl_tsallis_proxy")
 ANY = (
@@ -117,6 +123,7 @@ PARAMETERS = {
     "scale": (2.0, 3.0),
     "num_rounds": (100, 200),
     "switches": (2.0, 3.0),
+    "sum_of_squares": (100.0, 200.0),
     "rate": (0.01, 0.02),
     "learning_rate": (0.1, 0.2),
     "beta": (2.0, 3.0),

@@ -54,6 +54,11 @@ LOOPS = {
     "broad": (known_range.broad, "signed"),
     "broad_increasing_horizon": (partial(known_range.broad, horizon=10_000), "signed"),
     "broad_optimistic": (partial(known_range.broad, optimistic=True), "signed"),
+    "hybrid_barrier": (known_range.hybrid_barrier, "signed"),
+    "hybrid_barrier_horizon": (
+        partial(known_range.hybrid_barrier, sum_of_squares=10_000.0),
+        "signed",
+    ),
     "htinf": (any_range.htinf, "heavy"),
     "ada_tinf_horizon": (any_range.ada_tinf_horizon, "heavy"),
     "uni_inf_horizon": (any_range.uni_inf_horizon, "heavy"),
