@@ -9,6 +9,7 @@ from sfmab_jax.full_information.ftrl import ftrl, ftrl_by_arms
 from sfmab_jax.full_information.heavy_tails import balanced_ftrl, doubling_ftrl
 from sfmab_jax.full_information.hybrid_barrier import hybrid_barrier_ftrl
 from sfmab_jax.full_information.leader import follow_the_leader, lowest_index
+from sfmab_jax.full_information.stability_matched import stability_matched_ftrl
 
 __all__ = [
     "ada_ftrl",
@@ -24,4 +25,5 @@ __all__ = [
     "hybrid_barrier_ftrl",
     "lowest_index",
     "proxy_gap",
+    "stability_matched_ftrl",
 ]

@@ -4,6 +4,7 @@ from sfmab_jax.sampling.each_arm_first import each_arm_first
 from sfmab_jax.sampling.gap_exploration import gap_exploration
 from sfmab_jax.sampling.in_batches import in_batches
 from sfmab_jax.sampling.mixing import adaptive, as_played, decaying, fixed, scheduled
+from sfmab_jax.sampling.stability_matched import stability_matched
 from sfmab_jax.sampling.truncation import truncated
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "gap_exploration",
     "in_batches",
     "scheduled",
+    "stability_matched",
     "truncated",
 ]

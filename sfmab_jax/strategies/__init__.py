@@ -23,6 +23,7 @@ from sfmab_jax.strategies.data_dependent import (
     hybrid_barrier,
     hybrid_barrier_horizon,
     log_barrier_horizon,
+    tsallis_spm,
 )
 from sfmab_jax.strategies.full_feedback import (
     ada_ftrl_log_barrier,
@@ -96,6 +97,7 @@ __all__ = [
     "tsallis_inf",
     "tsallis_inf_delayed",
     "tsallis_inf_rv",
+    "tsallis_spm",
     "ucb1",
     "uni_inf_horizon",
     "uniform",
@@ -134,6 +136,7 @@ STRATEGIES: dict[str, Callable[..., Bandit]] = {
         broad_optimistic,
         hybrid_barrier,
         hybrid_barrier_horizon,
+        tsallis_spm,
         # Heavy tails.
         htinf,
         ada_tinf_horizon,

@@ -17,6 +17,7 @@ from loop_parts import (
     weigh,
     weighted,
 )
+from scipy.optimize import brentq
 from scipy.special import wrightomega
 
 # Known range.
@@ -249,6 +250,48 @@ def hybrid_barrier(arms, losses, sum_of_squares=None, scale=1.0):
             arm, loss = arms[t], losses[t, arms[t]] / scale
             totals[arm] += loss / law[arm]
             squares += law[arm] * (loss / law[arm]) ** 2
+    return np.array(laws)
+
+
+def level_point(slope, losses, low, high):
+    """p_i = exp(x_i), x_i in [low, high], with slope(p) + L the same for all arms.
+
+    slope is increasing, elementwise. Halvings in x for each arm, and Brent's method for the level.
+    """
+
+    def point(level):
+        below, above = np.full(len(losses), low), np.full(len(losses), high)
+        for _ in range(60):
+            middle = (below + above) / 2
+            falls_short = slope(np.exp(middle)) < level - losses
+            below, above = (
+                np.where(falls_short, middle, below),
+                np.where(falls_short, above, middle),
+            )
+        return np.exp((below + above) / 2)
+
+    n = len(losses)
+    least = (slope(np.full(n, 1 / n)) + losses).min() - 1e-9
+    most = (slope(np.full(n, 1 / n)) + losses).max() + 1e-9
+    level = brentq(lambda level: point(level).sum() - 1, least, most, xtol=1e-13, rtol=1e-15)
+    return point(level) / point(level).sum()
+
+
+def tsallis_spm(arms, losses):
+    """In gains, as in the paper."""
+    n = losses.shape[1]
+    a, beta, second = 1 - 1 / (4 * np.log(n)), 32 * n * np.log(n), 16 * np.log(n)
+    gains, laws = np.zeros(n), []
+    for t in range(len(losses) + 1):
+        p = level_point(
+            lambda p, beta=beta: -beta * p ** (a - 1) - second * p**-a, -gains, -40.0, 0.0
+        )
+        z = n * min(p.max(), 1 - p.max()) ** (1 - a) / (1 - a)
+        law = (1 - 4 * z / beta) * p + 4 * z / beta / n
+        laws.append(law)
+        if t < len(losses):
+            gains[arms[t]] -= losses[t, arms[t]] / law[arms[t]]
+            beta += z / (beta * (np.sum(p**a) - 1) / a)
     return np.array(laws)
 
 

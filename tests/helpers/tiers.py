@@ -25,6 +25,7 @@ ARCHETYPES = (
     "tsallis_inf_delayed",  # the hybrid regulariser for delayed feedback
     "broad_optimistic",  # barrier descent, predictions from the last losses
     "hybrid_barrier",  # the hybrid of entropy and log barrier
+    "tsallis_spm",  # exploration and a weight that match the stability
     "htinf",  # skipping
     "ada_tinf_horizon",  # heavy tails
     "epsilon_greedy",  # the leader by an index

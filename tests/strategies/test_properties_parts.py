@@ -58,6 +58,7 @@ SAMPLINGS = {
     sampling.truncated: sampling.truncated(level),
     sampling.gap_exploration: sampling.gap_exploration(),
     sampling.in_batches: sampling.in_batches(3),
+    sampling.stability_matched: sampling.stability_matched(),
     sampling.each_arm_first: sampling.each_arm_first(sampling.fixed(0.25)),
 }
 
@@ -227,6 +228,7 @@ STRATEGIES = {
     full_information.doubling_ftrl: full_information.doubling_ftrl(potentials.tsallis(), ROUNDS),
     full_information.fixed_share: full_information.fixed_share(0.5, 0.01),
     full_information.hybrid_barrier_ftrl: full_information.hybrid_barrier_ftrl(scale=2.0),
+    full_information.stability_matched_ftrl: full_information.stability_matched_ftrl(),
     full_information.follow_the_leader: full_information.follow_the_leader(),
     full_information.lowest_index: full_information.lowest_index(bonus),
 }

@@ -21,6 +21,7 @@ SIGNED = (
     "broad_optimistic",
     "hybrid_barrier",
     "hybrid_barrier_horizon",
+    "tsallis_spm",
 )
 HEAVY = ("htinf", "ada_tinf_horizon", "uni_inf_horizon")
 POSITIVE = ("bandit_ada_ftrl_tsallis", "bandit_ada_ftrl_tsallis_proxy")

@@ -59,6 +59,7 @@ LOOPS = {
         partial(known_range.hybrid_barrier, sum_of_squares=10_000.0),
         "signed",
     ),
+    "tsallis_spm": (known_range.tsallis_spm, "signed"),
     "htinf": (any_range.htinf, "heavy"),
     "ada_tinf_horizon": (any_range.ada_tinf_horizon, "heavy"),
     "uni_inf_horizon": (any_range.uni_inf_horizon, "heavy"),
