@@ -8,6 +8,7 @@ from sfmab_jax.estimation.importance import importance_weighted
 from sfmab_jax.estimation.in_batches import in_batches
 from sfmab_jax.estimation.last_seen import predicted_by_last_seen
 from sfmab_jax.estimation.reduced_variance import reduced_variance
+from sfmab_jax.estimation.regression import predicted_by_regression
 from sfmab_jax.estimation.skipping import skipping
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "importance_weighted",
     "in_batches",
     "predicted_by_last_seen",
+    "predicted_by_regression",
     "reduced_variance",
     "skipping",
 ]

@@ -10,6 +10,7 @@ from sfmab_jax.full_information.heavy_tails import balanced_ftrl, doubling_ftrl
 from sfmab_jax.full_information.hybrid_barrier import hybrid_barrier_ftrl
 from sfmab_jax.full_information.leader import follow_the_leader, lowest_index
 from sfmab_jax.full_information.stability_matched import stability_matched_ftrl
+from sfmab_jax.full_information.variance_adaptive import variance_adaptive_ftrl
 
 __all__ = [
     "ada_ftrl",
@@ -26,4 +27,5 @@ __all__ = [
     "lowest_index",
     "proxy_gap",
     "stability_matched_ftrl",
+    "variance_adaptive_ftrl",
 ]

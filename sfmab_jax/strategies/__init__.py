@@ -22,6 +22,7 @@ from sfmab_jax.strategies.data_dependent import (
     green_horizon,
     hybrid_barrier,
     hybrid_barrier_horizon,
+    lb_inf_v_horizon,
     log_barrier_horizon,
     tsallis_spm,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "htinf",
     "hybrid_barrier",
     "hybrid_barrier_horizon",
+    "lb_inf_v_horizon",
     "log_barrier_horizon",
     "poly_inf_horizon",
     "scale_free",
@@ -137,6 +139,7 @@ STRATEGIES: dict[str, Callable[..., Bandit]] = {
         hybrid_barrier,
         hybrid_barrier_horizon,
         tsallis_spm,
+        lb_inf_v_horizon,
         # Heavy tails.
         htinf,
         ada_tinf_horizon,

@@ -295,6 +295,45 @@ def tsallis_spm(arms, losses):
     return np.array(laws)
 
 
+def lb_inf_v_horizon(arms, losses, horizon=10_000, form="LS", scale=1.0):
+    n, gamma = losses.shape[1], np.log(horizon)
+    totals, squares, prediction, laws = np.zeros(n), np.full(n, 1.2**2), np.full(n, 0.5), []
+    for t in range(len(losses) + 1):
+        beta = np.sqrt(squares)
+
+        # In the log-odds y of p, which keep 1 - p: 1 - 1/p - gamma ln(1 - p) has 1/p = 1 + e^-y.
+        def odds(level, heights=totals + prediction, beta=beta):
+            low, high = np.full(n, -60.0), np.full(n, 60.0)
+            for _ in range(60):
+                middle = (low + high) / 2
+                slope = beta * (gamma * np.logaddexp(0, middle) - np.exp(-middle))
+                is_low = slope < level - heights
+                low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+            return (low + high) / 2
+
+        def excess(level, odds=odds):
+            return np.sum(1 / (1 + np.exp(-odds(level)))) - 1
+
+        at_centre = beta * (1 - n - gamma * np.log1p(-1 / n)) + totals + prediction
+        span = at_centre.min() - 1e-9, at_centre.max() + 1e-9
+        level = brentq(excess, *span, xtol=1e-13, rtol=1e-15)
+        law = 1 / (1 + np.exp(-odds(level)))
+        laws.append(law)
+        if t < len(losses):
+            arm, loss = arms[t], losses[t, arms[t]] / scale
+            surprise = loss - prediction[arm]
+            totals = totals + prediction
+            totals[arm] += surprise / law[arm]
+            growth = min(1, 2 * (1 - law[arm]) / (gamma * law[arm] ** 2))
+            squares[arm] += surprise**2 * growth / gamma
+            if form == "LS":
+                seen = losses[: t + 1, arm][arms[: t + 1] == arm] / scale
+                prediction[arm] = (0.5 + seen.sum()) / (1 + len(seen))
+            else:
+                prediction[arm] += surprise / 4
+    return np.array(laws)
+
+
 # Controls.
 
 

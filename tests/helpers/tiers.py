@@ -26,6 +26,7 @@ ARCHETYPES = (
     "broad_optimistic",  # barrier descent, predictions from the last losses
     "hybrid_barrier",  # the hybrid of entropy and log barrier
     "tsallis_spm",  # exploration and a weight that match the stability
+    "lb_inf_v_horizon",  # predictions by regression, a rate for each arm
     "htinf",  # skipping
     "ada_tinf_horizon",  # heavy tails
     "epsilon_greedy",  # the leader by an index

@@ -134,6 +134,7 @@ ESTIMATIONS = {
     estimation.centred: estimation.centred(0.7),
     estimation.centred_on_mean: estimation.centred_on_mean(),
     estimation.centred_on_best: estimation.centred_on_best(),
+    estimation.predicted_by_regression: estimation.predicted_by_regression("GD", 2.0),
     estimation.predicted_by_last_seen: estimation.predicted_by_last_seen(),
 }
 
@@ -229,6 +230,7 @@ STRATEGIES = {
     full_information.fixed_share: full_information.fixed_share(0.5, 0.01),
     full_information.hybrid_barrier_ftrl: full_information.hybrid_barrier_ftrl(scale=2.0),
     full_information.stability_matched_ftrl: full_information.stability_matched_ftrl(),
+    full_information.variance_adaptive_ftrl: full_information.variance_adaptive_ftrl(ROUNDS),
     full_information.follow_the_leader: full_information.follow_the_leader(),
     full_information.lowest_index: full_information.lowest_index(bonus),
 }

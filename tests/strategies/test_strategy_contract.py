@@ -152,7 +152,7 @@ def test_parameters_are_leaves(name):
         one, other = (make(**{parameter: value}) for value in PARAMETERS[parameter])
         assert jax.tree.structure(one) == jax.tree.structure(other)
         assert jax.tree.leaves(one) != jax.tree.leaves(other)
-    known = {"return", "exploration", *parameters}
+    known = {"return", "exploration", "form", *parameters}
     assert set(make.__annotations__) <= known
 
 

@@ -60,6 +60,7 @@ LOOPS = {
         "signed",
     ),
     "tsallis_spm": (known_range.tsallis_spm, "signed"),
+    "lb_inf_v_horizon": (known_range.lb_inf_v_horizon, "unit"),
     "htinf": (any_range.htinf, "heavy"),
     "ada_tinf_horizon": (any_range.ada_tinf_horizon, "heavy"),
     "uni_inf_horizon": (any_range.uni_inf_horizon, "heavy"),
@@ -177,6 +178,11 @@ VARIANTS = {
         sf.strategies.broad_optimistic(rate=0.2),
         partial(known_range.broad, optimistic=True, rate=0.2),
         "signed",
+    ),
+    "lb_inf_v_by_descent": (
+        sf.strategies.lb_inf_v_horizon(50, "GD", scale=2.0),
+        partial(known_range.lb_inf_v_horizon, horizon=50, form="GD", scale=2.0),
+        "unit",
     ),
     "another_arm": (sf.strategies.fixed_arm(2), partial(known_range.fixed_arm, arm=2), "unit"),
 }
