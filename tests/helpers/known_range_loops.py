@@ -161,6 +161,17 @@ def poly_inf_horizon(arms, losses, horizon=10_000, q=2.0):
     return weighted(arms, losses, lambda t, totals: power_weights(totals, eta**-q, q))
 
 
+def tsallis_inf_of_power(arms, losses, power, scale=1.0):
+    """-sum(w^c) / (eta c (1 - c)) has the slope -w^(c-1) / (eta (1 - c)) = x - L."""
+
+    def law(t, totals):
+        eta = 16**power / 4 * (1 - max(np.e, t) ** (power - 1)) / ((1 - power) * t**power)
+        exponent = 1 / (1 - power)
+        return power_weights(totals / scale, (eta * (1 - power)) ** -exponent, exponent)
+
+    return weighted(arms, losses, law)
+
+
 def tsallis_inf(arms, losses):
     """w_i = 4 (eta_t (L_i - x))^(-2), eta_t = 2 / sqrt(t)."""
     return weighted(

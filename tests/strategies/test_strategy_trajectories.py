@@ -184,6 +184,11 @@ VARIANTS = {
         partial(known_range.lb_inf_v_horizon, horizon=50, form="GD", scale=2.0),
         "unit",
     ),
+    "tsallis_inf_of_another_power": (
+        sf.strategies.tsallis_inf(0.75, scale=2.0),
+        partial(known_range.tsallis_inf_of_power, power=0.75, scale=2.0),
+        "unit",
+    ),
     "another_arm": (sf.strategies.fixed_arm(2), partial(known_range.fixed_arm, arm=2), "unit"),
 }
 
