@@ -19,6 +19,9 @@ from sfmab_jax.potentials.entropy_with_barrier import entropy_with_barrier_of
 
 __all__ = ["hybrid_barrier_ftrl"]
 
+# Only losses far beyond G come here; a sum of a million of them is in float32's range.
+LARGEST_SQUARE = 1e30
+
 
 class HybridBarrierState(NamedTuple):
     play: Array  # p_{t+1} [n]
@@ -70,8 +73,10 @@ def _keep_squares(state: HybridBarrierState, seen: Round) -> Sum:
 
 def _add_squares(state: HybridBarrierState, seen: Round) -> Sum:
     if seen.weighted is None:
-        return add(state.squares, arm_sum(seen.play * (seen.estimate / state.unit) ** 2))
-    return add(state.squares, pick(seen.play, seen.arm) * (seen.weighted / state.unit) ** 2)
+        square = arm_sum(seen.play * (seen.estimate / state.unit) ** 2)
+    else:
+        square = pick(seen.play, seen.arm) * (seen.weighted / state.unit) ** 2
+    return add(state.squares, jnp.minimum(square, LARGEST_SQUARE))
 
 
 def _rate(squares: Sum, num_arms: int) -> Array:

@@ -26,6 +26,9 @@ from sfmab_jax.numerics.double_word import Sum, add, start_sum
 
 __all__ = ["variance_adaptive_ftrl"]
 
+# Only losses far beyond G come here; squares of a million of them are in float32's range.
+LARGEST_SURPRISE = 1e15
+
 
 class VarianceAdaptiveState(NamedTuple):
     play: Array  # p_{t+1} [n]
@@ -76,11 +79,13 @@ def _update(num_rounds, share, state: VarianceAdaptiveState, seen: Round) -> Var
     chance = pick(seen.probabilities, seen.arm)
     surprise = (seen.loss - pick(state.regression.predictions.value, seen.arm)) / state.unit
     certainty = jnp.minimum(1, 2 * jnp.maximum(1 - chance, 0) / (gamma * chance**2))
+    surprise = jnp.clip(surprise, -LARGEST_SURPRISE, LARGEST_SURPRISE)
     squares = add_at(state.squares, seen.arm, surprise**2 * certainty / gamma)
     regression = next_prediction(share, state.regression, seen)
     losses = add(state.losses, seen.estimate)
     weights = jnp.sqrt(squares.value)
-    gaps = gaps_to_leader(add(losses, regression.predictions.value)) / state.unit
+    gaps = gaps_to_leader(add(losses, regression.predictions.value))
+    gaps = jnp.minimum(gaps / state.unit, LARGEST_SURPRISE**2)
     play = complemented_distribution(weights, gamma, gaps, state.play)
     rates = 1 / (weights * state.unit)
     return VarianceAdaptiveState(play, losses, rates, squares, regression, state.unit)
