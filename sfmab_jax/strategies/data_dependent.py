@@ -1,7 +1,7 @@
 """Strategies whose bounds shrink on easy losses, in a range known as ``scale``.
 
-Left out, as its rule could not be stated exactly from the sources at hand: the variance bound of
-Hazan and Kale (2011), whose reservoir also needs random numbers of its own.
+The README names those left out, as their rules could not be stated exactly from the sources at
+hand.
 """
 
 from jax import Array
