@@ -61,5 +61,5 @@ def _update(state: StabilityMatchedState, seen: Round) -> StabilityMatchedState:
     rate = 1 / (weight.value * state.unit)
     ratio = second_weight(n) / weight.value
     gaps = rate * gaps_to_leader(losses)
-    play = two_power_distribution(matched_power(n), ratio, gaps, jnp.max(state.play))
+    play = two_power_distribution(matched_power(n), ratio, gaps, state.play)
     return StabilityMatchedState(play, losses, rate, weight, state.unit)

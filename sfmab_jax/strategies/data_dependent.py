@@ -219,8 +219,8 @@ def tsallis_spm(scale: Array | float = 1.0) -> Bandit:
     G [64 n ln n (1 + ln n) + 24 (8 sqrt(T n ln n) + 1/4)], also against adversaries that answer,
     and O(ln T) for independent losses with a gap.
 
-    A round takes six to eight times as long as one of `scale_free`: p_t has no closed form even
-    where its normaliser is known, and every step towards that solves an equation for each arm.
+    A round takes about four times as long as one of `scale_free`: p_t has no closed form even where
+    its normaliser is known.
 
     Args:
       scale: G, for losses in [-G, G].
