@@ -192,7 +192,7 @@ def lb_inf_v_horizon(
     semi-bandits (2023) at one arm a round; with "GD" that code has m_{t+1} for m_t in the growth of
     beta, and here it is m_t.
 
-    A round takes four to five times as long as one of `scale_free`: p_t has no closed form even
+    A round takes about four times as long as one of `scale_free`: p_t has no closed form even
     where its normaliser is known.
 
     Args:
