@@ -15,6 +15,7 @@ from sfmab_jax.estimation.importance import importance_weighted
 from sfmab_jax.estimation.in_batches import in_batches
 from sfmab_jax.estimation.last_seen import predicted_by_last_seen
 from sfmab_jax.estimation.reduced_variance import reduced_variance
+from sfmab_jax.estimation.regression import predicted_by_regression
 from sfmab_jax.estimation.skipping import skipping, skipping_above
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "importance_weighted",
     "in_batches",
     "predicted_by_last_seen",
+    "predicted_by_regression",
     "reduced_variance",
     "skipping",
     "skipping_above",

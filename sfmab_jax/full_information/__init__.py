@@ -8,8 +8,11 @@ from sfmab_jax.full_information.delayed import delayed_ftrl
 from sfmab_jax.full_information.fixed_share import fixed_share
 from sfmab_jax.full_information.ftrl import ftrl, ftrl_by_arms
 from sfmab_jax.full_information.heavy_tails import balanced_ftrl, doubling_ftrl
+from sfmab_jax.full_information.hybrid_barrier import hybrid_barrier_ftrl
 from sfmab_jax.full_information.leader import follow_the_leader, lowest_index
 from sfmab_jax.full_information.restarting_ftrl import restarting_ftrl
+from sfmab_jax.full_information.stability_matched import stability_matched_ftrl
+from sfmab_jax.full_information.variance_adaptive import variance_adaptive_ftrl
 
 __all__ = [
     "ada_ftrl",
@@ -23,7 +26,10 @@ __all__ = [
     "follow_the_leader",
     "ftrl",
     "ftrl_by_arms",
+    "hybrid_barrier_ftrl",
     "lowest_index",
     "proxy_gap",
     "restarting_ftrl",
+    "stability_matched_ftrl",
+    "variance_adaptive_ftrl",
 ]

@@ -6,6 +6,7 @@ from sfmab_jax.sampling.gap_exploration import gap_exploration
 from sfmab_jax.sampling.in_batches import in_batches
 from sfmab_jax.sampling.lifting import lifted
 from sfmab_jax.sampling.mixing import adaptive, as_played, decaying, fixed, scheduled
+from sfmab_jax.sampling.stability_matched import stability_matched
 from sfmab_jax.sampling.truncation import truncated
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "in_batches",
     "lifted",
     "scheduled",
+    "stability_matched",
     "truncated",
 ]

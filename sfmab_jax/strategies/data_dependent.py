@@ -1,8 +1,7 @@
 """Strategies whose bounds shrink on easy losses, in a range known as ``scale``.
 
-Left out, as their rules could not be stated exactly from the sources at hand: the variance bound
-of Hazan and Kale (2011), whose reservoir also needs random numbers of its own, and the hybrid of
-entropy and log barrier of Bubeck, Cohen and Li (2018).
+The README names those left out, as their rules could not be stated exactly from the sources at
+hand.
 """
 
 from jax import Array
@@ -12,6 +11,7 @@ from sfmab_jax import estimation, full_information, potentials, sampling
 from sfmab_jax.base import Bandit
 from sfmab_jax.checks import check_horizon, check_number, check_positive, is_known
 from sfmab_jax.compose import compose
+from sfmab_jax.estimation.regression import Form
 from sfmab_jax.strategies import schedules
 
 __all__ = [
@@ -20,7 +20,11 @@ __all__ = [
     "broad_optimistic",
     "bubeck_li_luo_wei_horizon",
     "green_horizon",
+    "hybrid_barrier",
+    "hybrid_barrier_horizon",
+    "lb_inf_v_horizon",
     "log_barrier_horizon",
+    "tsallis_spm",
 ]
 
 # The largest rate that the theorems of Wei and Luo (2018) allow, at range 1.
@@ -173,6 +177,110 @@ def bubeck_li_luo_wei_horizon(
         sampling.favouring_last(Partial(schedules.favour_of_rate, rate, scale), scale),
         estimation.centred_on_last(),
         full_information.ftrl_by_arms(potentials.log_barrier(), rate),
+    )
+
+
+def hybrid_barrier(scale: Array | float = 1.0) -> Bandit:
+    """After Bubeck, Cohen and Li, "Sparsity, Variance and Curvature ..." (2018): any-time.
+
+    The idea, an entropy with a share of the log barrier, is theirs; the constants, and this form
+    that needs no bound on the losses' squares, are derived here and are not the paper's.
+
+    As `hybrid_barrier_horizon`, with V_t = 1 + sum_{s<=t} l_s(i_s)^2 / (G^2 p_s(i_s)), whose mean
+    is 1 + L_2 / G^2, in place of a bound on L_2 / G^2. The expected regret is
+    O(sqrt(L_2 ln n) + G n ln T), L_2 = sum_t sum_i l_t(i)^2: where l^2/p exceeds V, which then
+    doubles, the barrier keeps the cost of the round below G.
+
+    Args:
+      scale: G, for losses in [-G, G].
+    """
+    return _hybrid_barrier(None, scale)
+
+
+def hybrid_barrier_horizon(
+    sum_of_squares: Array | float = 10_000.0, scale: Array | float = 1.0
+) -> Bandit:
+    """After Bubeck, Cohen and Li, "Sparsity, Variance and Curvature ..." (2018): hybrid barrier.
+
+    The idea, an entropy with a share of the log barrier, is theirs; the constants are derived here
+    and are not the paper's.
+
+    p_{t+1} = argmin_q q.L~_t / G + (1/eta) sum_i q(i) ln q(i) + 4 sum_i ln(1/q(i)), L~_t the sum of
+    importance-weighted losses, eta = sqrt(4 ln n / (3 S)), S a bound on L_2 / G^2, L_2 = sum_t
+    sum_i l_t(i)^2. If L_2 <= S G^2, the expected regret is at most
+    G [sqrt(3 S ln n) + 4 n ln T + 2]: for a comparator that gives 1/(n T) to every arm, the entropy
+    costs ln n / eta, the barrier 4 n ln T; and with its weight of 4 no probability grows in a round
+    by more than 4/3, so that the stability terms sum to at most (3/4) eta S.
+
+    Args:
+      sum_of_squares: S.
+      scale: G, for losses in [-G, G].
+    """
+    check_positive(sum_of_squares=sum_of_squares)
+    return _hybrid_barrier(sum_of_squares, scale)
+
+
+def lb_inf_v_horizon(
+    num_rounds: Array | float = 10_000, form: Form = "LS", scale: Array | float = 1.0
+) -> Bandit:
+    """Ito, Tsuchiya and Honda, "... Variance-Dependent Regret Bounds" (2022): LB-INF-V.
+
+    p_t = argmin_q q.(m_t + L~_t) / G + sum_i beta_t(i) phi(q(i)), phi'(x) = 1 - 1/x - g ln(1 - x),
+    g = ln T, L~_t the sum of l~_t(i) = m_t(i) + (l_t(i) - m_t(i)) [i = i_t] / p_t(i), and m_t(i)
+    the regularised mean of the losses seen of arm i ("LS"), or what follows them by steps of 1/4
+    ("GD"). beta(i)^2 starts at (6/5)^2 and grows, when arm i is played, by (l - m)^2
+    min(1, 2 (1 - p) / (g p^2)) / (G^2 g). The expected regret is O(sum_i (v_i / gap_i + 1) ln T)
+    for independent losses of variance v_i, and O(sqrt(n T ln T)) for all others, with less for
+    small losses, a small variance or a short path. The rule is that of the authors' code for
+    semi-bandits (2023) at one arm a round; with "GD" that code has m_{t+1} for m_t in the growth of
+    beta, and here it is m_t.
+
+    A round takes about four times as long as one of `scale_free`: p_t has no closed form even
+    where its normaliser is known.
+
+    Args:
+      num_rounds: T, 2 or more.
+      form: "LS" or "GD".
+      scale: G, for losses in [0, G].
+    """
+    check_horizon(num_rounds, least=2)
+    check_positive(scale=scale)
+    return compose(
+        sampling.as_played(),
+        estimation.predicted_by_regression(form, scale),
+        full_information.variance_adaptive_ftrl(num_rounds, form, scale),
+    )
+
+
+def tsallis_spm(scale: Array | float = 1.0) -> Bandit:
+    """Ito, Tsuchiya and Honda, "Adaptive Learning Rate for FTRL ..." (2024): Tsallis-FTRL-SPM.
+
+    Stability-penalty matching: p_t = argmin_q q.L~_t / G - beta_t phi_a(q) - 16 ln n phi_{1-a}(q),
+    phi_c(q) = (sum_i q(i)^c - 1) / c, a = 1 - 1 / (4 ln n), on importance-weighted losses, with an
+    exploration of 4 z_t / beta_t; beta_1 = 32 n ln n grows by z_t / (beta_t phi_a(p_t)), z_t =
+    n min(m, 1 - m)^(1-a) / (1 - a), m the largest of p_t. The expected regret is at most
+    G [64 n ln n (1 + ln n) + 24 (8 sqrt(T n ln n) + 1/4)], also against adversaries that answer,
+    and O(ln T) for independent losses with a gap.
+
+    A round takes about four times as long as one of `scale_free`: p_t has no closed form even where
+    its normaliser is known.
+
+    Args:
+      scale: G, for losses in [-G, G].
+    """
+    check_positive(scale=scale)
+    return compose(
+        sampling.stability_matched(),
+        estimation.importance_weighted(),
+        full_information.stability_matched_ftrl(scale),
+    )
+
+
+def _hybrid_barrier(sum_of_squares, scale) -> Bandit:
+    return compose(
+        sampling.as_played(),
+        estimation.importance_weighted(),
+        full_information.hybrid_barrier_ftrl(sum_of_squares, scale=scale),
     )
 
 

@@ -333,8 +333,11 @@ def tsallis_inf(
 
     w_i = 4 (eta_t (L~_i - x))^(-2), sum(w) = 1, eta_t = 2 / (G sqrt(t)). The expected regret is at
     most 4 G sqrt(n T) + 1, and logarithmic for stochastic losses with a gap (Theorem 1). For
-    powers other than 1/2 the regulariser is -sum(x^c) with rate
-    sqrt(c (1 - c) n^(1 - 2c) / t) / G, chosen here to agree at 1/2.
+    another power c, p_t = argmin_q q.L~_t - sum(q^c) / (eta_t c (1 - c)), with the published rate
+    eta_t = (16^c / 4) (1 - s^(c-1)) / (G (1 - c) t^c), s = max(e, t), which at 1/2 would be
+    2 (1 - 1/sqrt(s)) / (G sqrt(t)). It is for stochastic losses, where the paper also weighs each
+    arm with a power of its gap, which is not known here; for a fixed number of arms the expected
+    regret on all others is of the order of T^max(c, 1 - c).
 
     Args:
       power: c, between 0 and 1.
@@ -343,8 +346,10 @@ def tsallis_inf(
         -sum(x^c) / (c (1 - c)), which is the paper's.
     """
     check_positive(power=power, scale=scale)
+    is_half = not isinstance(power, Array) and power == 0.5
+    theory = schedules.inf_rate if is_half else schedules.tsallis_inf_rate
     rate = schedules.rate_or(
-        Partial(schedules.inf_rate, power, scale), learning_rate, factor=power * (1 - power)
+        Partial(theory, power, scale), learning_rate, factor=power * (1 - power)
     )
     return compose(
         sampling.as_played(),

@@ -58,6 +58,7 @@ __all__ = [
     "square_of",
     "square_root_range",
     "times",
+    "tsallis_inf_rate",
     "ucb_bonus",
 ]
 
@@ -222,6 +223,17 @@ def ahb_code_exploration(t: Array, n: int) -> Array:
 def inf_rate(power: Number, scale: Number, t: Array, n: int) -> Array:
     """sqrt(c (1 - c) n^(1 - 2c) / (t + 1)) / G; for c = 1/2 that is eta' = 2 / sqrt(t + 1)."""
     return jnp.sqrt(_inf_constant(power, n) / (t + 1)) / scale
+
+
+def tsallis_inf_rate(power: Number, scale: Number, t: Array, n: int) -> Array:
+    """c (1 - c) eta' / G, eta' = (16^c / 4) (1 - s^(c-1)) / ((1 - c) (t + 1)^c), s = max(e, t + 1).
+
+    For c = 1/2 `inf_rate` in its place.
+    """
+    log = jnp.log(t + 1)
+    growth = -jnp.expm1((power - 1) * jnp.maximum(log, 1))
+    rate = power / 4 * jnp.exp(power * (math.log(16) - log)) * growth / scale
+    return jnp.where(power == 0.5, inf_rate(0.5, scale, t, n), rate)
 
 
 def inf_horizon_rate(power: Number, num_rounds: Number, scale: Number, t: Array, n: int) -> Array:

@@ -50,9 +50,10 @@ def guarantee(result: Result) -> Guarantee:
     Algorithm 1 has its corrected and its tight bound, for alpha = n and beta = 1; with decaying
     exploration for every beta, as the regret on losses l is beta times that of beta = 1 on l /
     beta. The strategies of `textbook.TEXTBOOK` have the bound for their own scale and number of
-    rounds, while the losses lie in [0, scale], or with full feedback in any interval of that
-    length. A strategy that was told T has its bound after T rounds and, as all later losses might
-    be 0, at every round before. Over several sequences a line is the mean of their bounds.
+    rounds, while the losses lie in [0, scale] (for the hybrid barrier and Tsallis-FTRL-SPM in
+    [-scale, scale]), or with full feedback in any interval of that length. A strategy that was told
+    T has its bound after T rounds and, as all later losses might be 0, at every round before. Over
+    several sequences a line is the mean of their bounds.
 
     >>> import sfmab_jax as sf
     >>> losses = [[1.0, 0.0], [0.0, 0.5]]
@@ -134,11 +135,14 @@ _MARKS = {
     "decay": 0.8125,
     "power": 0.875,
     "switches": 6.03125,
+    "sum_of_squares": 7.015625,
     "q": 8.0,  # the identity has the power 1 - 1/q
 }
 _NAMES = {mark: name for name, mark in _MARKS.items() if name != "q"}
 # Parameters of strategies in `TEXTBOOK` for which alone their bounds are proven.
 _PROVEN_AT = {"power": 0.5, "decay": 0.5}
+# Those whose bounds are for losses in [-scale, scale].
+_SIGNED = ("hybrid_barrier_horizon", "tsallis_spm")
 
 
 @cache
@@ -249,7 +253,7 @@ def _bounds_of_textbook(
             return {}, f"has {key} {parameters[key]:.4g}, and its bound is for {key} {value:g}"
     scale = parameters.get("scale", _width(norms))
     rounds = parameters.get("num_rounds", norms.rounds)
-    others = {key: parameters[key] for key in ("switches",) if key in parameters}
+    others = {key: parameters[key] for key in ("switches", "sum_of_squares") if key in parameters}
     line = TEXTBOOK[known.name](norms.num_arms, rounds, scale, **others)
     line = np.broadcast_to(line, norms.l_inf.shape)
     failures = list(_failures(known, parameters, norms))
@@ -275,17 +279,30 @@ def _failures(
         wide = _width(norms) > scale * _ROUNDING
         if known.feedback == "full":
             fails, wanted = wide, f"of a range of {scale:g}"
+        elif known.name in _SIGNED:
+            fails, wanted = norms.l_inf > scale * _ROUNDING, f"in [{-scale:g}, {scale:g}]"
         else:
             fails = (norms.smallest < 0) | (norms.l_inf > scale * _ROUNDING)
             wanted = f"in [0, {scale:g}]"
         if fails.any():
             first = int(np.argmax(fails.any(axis=0)))
             low, size = norms.smallest[:, first].min(), norms.l_inf[:, first].max()
-            met = f"of size {size:.4g}" if low >= 0 else f"down to {low:.4g}"
+            is_large = low >= 0 or known.name in _SIGNED
+            met = f"of size {size:.4g}" if is_large else f"down to {low:.4g}"
             yield (
                 fails,
                 f"has a bound for losses {wanted}, and met some {met} by round "
                 f"{norms.rounds[first]}",
+            )
+    if "sum_of_squares" in parameters and scale is not None:
+        most = parameters["sum_of_squares"] * scale**2
+        many = norms.l_2 > most * _ROUNDING
+        if many.any():
+            first = int(np.argmax(many.any(axis=0)))
+            yield (
+                many,
+                f"has a bound for losses whose squares sum to {most:.4g} at most, and met more by "
+                f"round {norms.rounds[first]}",
             )
     if horizon is not None and norms.rounds[-1] > horizon:
         late = np.broadcast_to(norms.rounds > horizon, norms.l_inf.shape)

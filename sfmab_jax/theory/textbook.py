@@ -2,7 +2,8 @@
 
 Each is a function of (num_arms, rounds, scale): n, the number of rounds T (an array works), and
 the width of the interval that holds all losses. Strategies that are told the range must be told
-this one; that of Exp3.S is also a function of the switches that the strategy is told. A bound whose
+this one; that of Exp3.S is also a function of the switches that the strategy is told, and that of
+the hybrid barrier of the sum of squares. A bound whose
 strategy is told T holds at that T; the others at every T. Bounds are on the expected regret against
 the best fixed arm, and for one arm they are 0.
 """
@@ -24,8 +25,10 @@ __all__ = [
     "exp3_s_horizon",
     "hedge",
     "hedge_horizon",
+    "hybrid_barrier_horizon",
     "poly_inf_horizon",
     "tsallis_inf",
+    "tsallis_spm",
 ]
 
 Rounds = np.ndarray | float
@@ -148,6 +151,33 @@ def tsallis_inf(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     return _zero_for_one_arm(num_arms, scale * (4 * np.sqrt(num_arms * rounds) + 1))
 
 
+def hybrid_barrier_horizon(
+    num_arms: int, rounds: Rounds, scale: float = 1.0, sum_of_squares: float = 10_000.0
+) -> Rounds:
+    """scale [sqrt(3 S ln n) + 4 n ln T + 2], where sum_t sum_i l_t(i)^2 <= S scale^2.
+
+    Derived here, after Bubeck, Cohen and Li (2018), for losses in [-scale, scale] and eta =
+    sqrt(4 ln n / (3 S)). Against u = (1 - 1/T) e_i + 1/(n T) the entropy costs ln n / eta, the
+    barrier 4 n ln T, and u itself at most 2. In a round of loss l the maximiser of l~.(p - x) less
+    the divergence has 4/x >= 4/p - |l~| >= 3/p at the arm played, and x = p elsewhere, so that the
+    stability is at most eta (4/3) p l~^2 / 2, of mean (2/3) eta |l|^2 < (3/4) eta |l|^2.
+    """
+    n = num_arms
+    bound = np.sqrt(3 * sum_of_squares * np.log(n)) + 4 * n * np.log(rounds) + 2
+    return _zero_for_one_arm(n, scale * bound)
+
+
+def tsallis_spm(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
+    """scale [64 n ln n (1 + ln n) + 24 (8 sqrt(T n ln n) + 1/4)]: Tsallis-FTRL-SPM.
+
+    Ito, Tsuchiya and Honda (2024), as in a published formalisation. It holds for losses in
+    [-scale, scale], [0, scale] among them; below 36,864 n ln n rounds it exceeds T scale.
+    """
+    n, log = num_arms, np.log(num_arms)
+    bound = 64 * n * log * (1 + log) + 24 * (8 * np.sqrt(rounds * n * log) + 0.25)
+    return _zero_for_one_arm(n, scale * bound)
+
+
 def ahb(num_arms: int, rounds: Rounds, scale: float = 1.0) -> Rounds:
     """AdaHedge for bandits with extra exploration (Hadiji and Stoltz 2023), the scale unknown.
 
@@ -187,6 +217,8 @@ TEXTBOOK: dict[str, Callable[..., Rounds]] = {
     "exp3_s_horizon": exp3_s_horizon,
     "hedge": hedge,
     "hedge_horizon": hedge_horizon,
+    "hybrid_barrier_horizon": hybrid_barrier_horizon,
     "poly_inf_horizon": poly_inf_horizon,
     "tsallis_inf": tsallis_inf,
+    "tsallis_spm": tsallis_spm,
 }

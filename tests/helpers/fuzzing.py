@@ -54,6 +54,8 @@ RIGHT: dict[str, tuple] = {
     "index": (0.5, 1.0, 3.0),
     "sigma": (0.01, 1.0, 4.0),
     "switches": (5,),
+    "form": ("LS", "GD"),
+    "sum_of_squares": (0.25, 10_000.0),
     "budget": (0, 100),
     "num_nonzero": (1,),
     "ratio": (1e-6, 1.0, 1e6),

@@ -8,6 +8,7 @@ arms, looks only at what its strategy may see, and returns the laws of the arms 
 import numpy as np
 from loop_parts import (
     barrier_weights,
+    bisect,
     exponential_weights,
     one,
     power_weights,
@@ -16,6 +17,8 @@ from loop_parts import (
     weigh,
     weighted,
 )
+from scipy.optimize import brentq
+from scipy.special import wrightomega
 
 # Known range.
 
@@ -158,6 +161,17 @@ def poly_inf_horizon(arms, losses, horizon=10_000, q=2.0):
     return weighted(arms, losses, lambda t, totals: power_weights(totals, eta**-q, q))
 
 
+def tsallis_inf_of_power(arms, losses, power, scale=1.0):
+    """-sum(w^c) / (eta c (1 - c)) has the slope -w^(c-1) / (eta (1 - c)) = x - L."""
+
+    def law(t, totals):
+        eta = 16**power / 4 * (1 - max(np.e, t) ** (power - 1)) / ((1 - power) * t**power)
+        exponent = 1 / (1 - power)
+        return power_weights(totals / scale, (eta * (1 - power)) ** -exponent, exponent)
+
+    return weighted(arms, losses, law)
+
+
 def tsallis_inf(arms, losses):
     """w_i = 4 (eta_t (L_i - x))^(-2), eta_t = 2 / sqrt(t)."""
     return weighted(
@@ -240,6 +254,110 @@ def bubeck_li_luo_wei_horizon(arms, losses, horizon=10_000, path_length=None, ra
         law = (point + favour * one(n, arm)) / (1 + favour)
         laws.append(law)
         last = loss
+    return np.array(laws)
+
+
+def hybrid_barrier(arms, losses, sum_of_squares=None, scale=1.0):
+    """argmin q.L / G + sum q ln q / eta + 4 sum ln(1/q): its slope is (1 + ln q) / eta - 4/q."""
+    n = losses.shape[1]
+    totals, squares, laws = np.zeros(n), 1.0, []
+    for t in range(len(losses) + 1):
+        eta = np.sqrt(4 * np.log(n) / (3 * (sum_of_squares or squares)))
+        gaps, theta = eta * (totals - totals.min()), 4 * eta
+
+        # q = theta / y with y + ln y = ln theta - u, as ln q - theta / q = u; y is Wright's omega.
+        def point(level, gaps=gaps, theta=theta):
+            return theta / wrightomega(np.log(theta) - (level - gaps))
+
+        low, high = -np.log(n) - theta * n - 1, 1 - theta
+        level = bisect(lambda level, point=point: point(level).sum() - 1, low, high)
+        laws.append(point(level) / point(level).sum())
+        law = laws[-1]
+        if t < len(losses):
+            arm, loss = arms[t], losses[t, arms[t]] / scale
+            totals[arm] += loss / law[arm]
+            squares += law[arm] * (loss / law[arm]) ** 2
+    return np.array(laws)
+
+
+def level_point(slope, losses, low, high):
+    """p_i = exp(x_i), x_i in [low, high], with slope(p) + L the same for all arms.
+
+    slope is increasing, elementwise. Halvings in x for each arm, and Brent's method for the level.
+    """
+
+    def point(level):
+        below, above = np.full(len(losses), low), np.full(len(losses), high)
+        for _ in range(60):
+            middle = (below + above) / 2
+            falls_short = slope(np.exp(middle)) < level - losses
+            below, above = (
+                np.where(falls_short, middle, below),
+                np.where(falls_short, above, middle),
+            )
+        return np.exp((below + above) / 2)
+
+    n = len(losses)
+    least = (slope(np.full(n, 1 / n)) + losses).min() - 1e-9
+    most = (slope(np.full(n, 1 / n)) + losses).max() + 1e-9
+    level = brentq(lambda level: point(level).sum() - 1, least, most, xtol=1e-13, rtol=1e-15)
+    return point(level) / point(level).sum()
+
+
+def tsallis_spm(arms, losses):
+    """In gains, as in the paper."""
+    n = losses.shape[1]
+    a, beta, second = 1 - 1 / (4 * np.log(n)), 32 * n * np.log(n), 16 * np.log(n)
+    gains, laws = np.zeros(n), []
+    for t in range(len(losses) + 1):
+        p = level_point(
+            lambda p, beta=beta: -beta * p ** (a - 1) - second * p**-a, -gains, -40.0, 0.0
+        )
+        z = n * min(p.max(), 1 - p.max()) ** (1 - a) / (1 - a)
+        law = (1 - 4 * z / beta) * p + 4 * z / beta / n
+        laws.append(law)
+        if t < len(losses):
+            gains[arms[t]] -= losses[t, arms[t]] / law[arms[t]]
+            beta += z / (beta * (np.sum(p**a) - 1) / a)
+    return np.array(laws)
+
+
+def lb_inf_v_horizon(arms, losses, horizon=10_000, form="LS", scale=1.0):
+    n, gamma = losses.shape[1], np.log(horizon)
+    totals, squares, prediction, laws = np.zeros(n), np.full(n, 1.2**2), np.full(n, 0.5), []
+    for t in range(len(losses) + 1):
+        beta = np.sqrt(squares)
+
+        # In the log-odds y of p, which keep 1 - p: 1 - 1/p - gamma ln(1 - p) has 1/p = 1 + e^-y.
+        def odds(level, heights=totals + prediction, beta=beta):
+            low, high = np.full(n, -60.0), np.full(n, 60.0)
+            for _ in range(60):
+                middle = (low + high) / 2
+                slope = beta * (gamma * np.logaddexp(0, middle) - np.exp(-middle))
+                is_low = slope < level - heights
+                low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+            return (low + high) / 2
+
+        def excess(level, odds=odds):
+            return np.sum(1 / (1 + np.exp(-odds(level)))) - 1
+
+        at_centre = beta * (1 - n - gamma * np.log1p(-1 / n)) + totals + prediction
+        span = at_centre.min() - 1e-9, at_centre.max() + 1e-9
+        level = brentq(excess, *span, xtol=1e-13, rtol=1e-15)
+        law = 1 / (1 + np.exp(-odds(level)))
+        laws.append(law)
+        if t < len(losses):
+            arm, loss = arms[t], losses[t, arms[t]] / scale
+            surprise = loss - prediction[arm]
+            totals = totals + prediction
+            totals[arm] += surprise / law[arm]
+            growth = min(1, 2 * (1 - law[arm]) / (gamma * law[arm] ** 2))
+            squares[arm] += surprise**2 * growth / gamma
+            if form == "LS":
+                seen = losses[: t + 1, arm][arms[: t + 1] == arm] / scale
+                prediction[arm] = (0.5 + seen.sum()) / (1 + len(seen))
+            else:
+                prediction[arm] += surprise / 4
     return np.array(laws)
 
 

@@ -49,6 +49,27 @@ class Entropy:
 
 
 @dataclass(frozen=True)
+class EntropyWithBarrier:
+    """psi(u) = theta / W(theta exp(1 - u)), f(x) = x log x - theta log x."""
+
+    weight: float
+
+    def psi(self, u):
+        theta = mpf(self.weight)
+        return theta / mp.lambertw(theta * mp.exp(1 - u)).real
+
+    def slope(self, u, x=None):
+        x = self.psi(u) if x is None else x
+        return x * x / (x + mpf(self.weight))
+
+    def inverse(self, x):
+        return 1 + mp.log(x) - mpf(self.weight) / x
+
+    def f(self, x):
+        return (x - mpf(self.weight)) * mp.log(x)
+
+
+@dataclass(frozen=True)
 class Tsallis:
     """psi(u) = (-u/c)^(-1/(1-c)), f(x) = -x^c. The power is taken at its float value."""
 

@@ -7,7 +7,13 @@ import pytest
 from mpmath import mp, mpf
 from tiers import some_in_default
 
-from sfmab_jax.potentials import log_barrier, negative_entropy, potential, tsallis
+from sfmab_jax.potentials import (
+    entropy_with_barrier,
+    log_barrier,
+    negative_entropy,
+    potential,
+    tsallis,
+)
 
 BUILT_IN = {
     "log_barrier": (log_barrier(), oracles.LogBarrier()),
@@ -22,6 +28,8 @@ MADE = {
         potential(lambda u: 1 / (4 * u * u), lambda x: -0.5 / jnp.sqrt(x)),
         oracles.Tsallis(0.5),
     ),
+    # Built in, but with the stability term of the made ones.
+    "entropy_with_barrier": (entropy_with_barrier(0.5), oracles.EntropyWithBarrier(0.5)),
 }
 POTENTIALS = BUILT_IN | MADE
 FLOATS = [np.float32, np.float64]

@@ -6,7 +6,10 @@ from potential_cases import BUILT_IN, MADE
 
 from sfmab_jax.numerics.simplex import distribution, normalizer
 
-POTENTIALS = BUILT_IN | {"made": MADE["made tsallis(0.5)"]}
+POTENTIALS = BUILT_IN | {
+    "made": MADE["made tsallis(0.5)"],
+    "entropy_with_barrier": MADE["entropy_with_barrier"],
+}
 
 every_potential = pytest.mark.parametrize("name", POTENTIALS)
 

@@ -27,6 +27,9 @@ ARCHETYPES = (
     "tsallis_inf_delayed",  # the hybrid regulariser for delayed feedback
     "broad_optimistic",  # barrier descent, predictions from the last losses
     "bubeck_li_luo_wei_horizon",  # the last arm favoured
+    "hybrid_barrier",  # the hybrid of entropy and log barrier
+    "tsallis_spm",  # exploration and a weight that match the stability
+    "lb_inf_v_horizon",  # predictions by regression, a rate for each arm
     "htinf",  # skipping
     "ada_tinf_horizon",  # heavy tails
     "epsilon_greedy",  # the leader by an index

@@ -20,12 +20,14 @@ POTENTIALS = {
     "log_barrier": potentials.log_barrier(),
     "negative_entropy": potentials.negative_entropy(),
     "tsallis": potentials.tsallis(0.5),
+    "entropy_with_barrier": potentials.entropy_with_barrier(0.5),
     "made": made,
 }
 FACTORIES = (
     potentials.log_barrier,
     potentials.negative_entropy,
     potentials.tsallis,
+    potentials.entropy_with_barrier,
     potentials.potential,
 )
 any_potential = st.sampled_from(sorted(POTENTIALS))

@@ -17,6 +17,7 @@ from sfmab_jax.potentials import log_barrier, negative_entropy
 
 # psi(u) = (-u/c)^(-r) magnifies a relative error of u by r; exp by |u|, at most log n on average.
 EXPONENTS = {
+    "entropy_with_barrier": 2.0,
     "log_barrier": 1,
     "negative_entropy": 1,
     "tsallis(0.5)": 2,

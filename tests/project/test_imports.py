@@ -28,6 +28,7 @@ FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor.s
 # On one floor: who may use whom.
 ALLOWED = {
     ("full_information", "potentials"),
+    ("full_information", "sampling"),
     ("full_information", "estimation"),
     ("compose", "sampling"),
     ("strategies", "potentials"),

@@ -60,6 +60,7 @@ SAMPLINGS = {
     sampling.lifted: sampling.lifted(),
     sampling.favouring_last: sampling.favouring_last(schedule),
     sampling.in_batches: sampling.in_batches(3),
+    sampling.stability_matched: sampling.stability_matched(),
     sampling.each_arm_first: sampling.each_arm_first(sampling.fixed(0.25)),
 }
 
@@ -149,6 +150,7 @@ ESTIMATIONS = {
     estimation.centred_on_mean: estimation.centred_on_mean(),
     estimation.centred_on_best: estimation.centred_on_best(),
     estimation.centred_on_last: estimation.centred_on_last(),
+    estimation.predicted_by_regression: estimation.predicted_by_regression("GD", 2.0),
     estimation.predicted_by_last_seen: estimation.predicted_by_last_seen(),
 }
 
@@ -253,6 +255,9 @@ STRATEGIES = {
     full_information.delayed_ftrl: full_information.delayed_ftrl(),
     full_information.doubling_ftrl: full_information.doubling_ftrl(potentials.tsallis(), ROUNDS),
     full_information.fixed_share: full_information.fixed_share(0.5, 0.01),
+    full_information.hybrid_barrier_ftrl: full_information.hybrid_barrier_ftrl(scale=2.0),
+    full_information.stability_matched_ftrl: full_information.stability_matched_ftrl(),
+    full_information.variance_adaptive_ftrl: full_information.variance_adaptive_ftrl(ROUNDS),
     full_information.follow_the_leader: full_information.follow_the_leader(),
     full_information.lowest_index: full_information.lowest_index(bonus),
 }

@@ -15,7 +15,14 @@ from sfmab_jax import cli
 
 STRATEGIES = sf.strategies.STRATEGIES
 
-SIGNED = ("broad", "broad_increasing_horizon", "broad_optimistic")
+SIGNED = (
+    "broad",
+    "broad_increasing_horizon",
+    "broad_optimistic",
+    "hybrid_barrier",
+    "hybrid_barrier_horizon",
+    "tsallis_spm",
+)
 HEAVY = ("htinf", "ada_tinf_horizon", "uni_inf_horizon", "omd_lb_heavy_tails_horizon")
 POSITIVE = (
     "bandit_ada_ftrl_tsallis",
@@ -124,6 +131,7 @@ PARAMETERS = {
     "scale": (2.0, 3.0),
     "num_rounds": (100, 200),
     "switches": (2.0, 3.0),
+    "sum_of_squares": (100.0, 200.0),
     "rate": (0.01, 0.02),
     "learning_rate": (0.1, 0.2),
     "beta": (2.0, 3.0),
@@ -152,7 +160,7 @@ def test_parameters_are_leaves(name):
         one, other = (make(**{parameter: value}) for value in PARAMETERS[parameter])
         assert jax.tree.structure(one) == jax.tree.structure(other)
         assert jax.tree.leaves(one) != jax.tree.leaves(other)
-    known = {"return", "exploration", *parameters}
+    known = {"return", "exploration", "form", *parameters}
     assert set(make.__annotations__) <= known
 
 

@@ -59,6 +59,13 @@ LOOPS = {
     "broad_increasing_horizon": (partial(known_range.broad, horizon=10_000), "signed"),
     "broad_optimistic": (partial(known_range.broad, optimistic=True), "signed"),
     "bubeck_li_luo_wei_horizon": (known_range.bubeck_li_luo_wei_horizon, "unit"),
+    "hybrid_barrier": (known_range.hybrid_barrier, "signed"),
+    "hybrid_barrier_horizon": (
+        partial(known_range.hybrid_barrier, sum_of_squares=10_000.0),
+        "signed",
+    ),
+    "tsallis_spm": (known_range.tsallis_spm, "signed"),
+    "lb_inf_v_horizon": (known_range.lb_inf_v_horizon, "unit"),
     "htinf": (any_range.htinf, "heavy"),
     "ada_tinf_horizon": (any_range.ada_tinf_horizon, "heavy"),
     "uni_inf_horizon": (any_range.uni_inf_horizon, "heavy"),
@@ -201,6 +208,16 @@ VARIANTS = {
     "bubeck_li_luo_wei_long_path": (
         sf.strategies.bubeck_li_luo_wei_horizon(100, path_length=1e8),
         partial(known_range.bubeck_li_luo_wei_horizon, horizon=100, path_length=1e8),
+        "unit",
+    ),
+    "lb_inf_v_by_descent": (
+        sf.strategies.lb_inf_v_horizon(50, "GD", scale=2.0),
+        partial(known_range.lb_inf_v_horizon, horizon=50, form="GD", scale=2.0),
+        "unit",
+    ),
+    "tsallis_inf_of_another_power": (
+        sf.strategies.tsallis_inf(0.75, scale=2.0),
+        partial(known_range.tsallis_inf_of_power, power=0.75, scale=2.0),
         "unit",
     ),
     "another_arm": (sf.strategies.fixed_arm(2), partial(known_range.fixed_arm, arm=2), "unit"),

@@ -18,8 +18,10 @@ pytestmark = pytest.mark.quick
 
 ROUNDS, ARMS = 40, 3
 TABLE = np.random.default_rng(0).uniform(size=(ROUNDS, ARMS))
-HORIZON = {name for name in TEXTBOOK if name.endswith("_horizon")}
-KNOWN_RANGE = sorted(TEXTBOOK.keys() - {"ada_hedge", "ahb", "hedge", "hedge_horizon"})
+SIGNED = {"hybrid_barrier_horizon", "tsallis_spm"}
+# Those told T; the hybrid barrier is told the sum of squares.
+HORIZON = {name for name in TEXTBOOK if name.endswith("_horizon")} - SIGNED
+KNOWN_RANGE = sorted(TEXTBOOK.keys() - SIGNED - {"ada_hedge", "ahb", "hedge", "hedge_horizon"})
 
 
 def make(name, **options):
@@ -198,6 +200,16 @@ REFUSED = {
         sf.strategies.scale_free(),
         [[np.nan, 0.0]],
         "has met losses that are not finite, for which nothing is proven",
+    ),
+    "signed range": (
+        sf.strategies.tsallis_spm(),
+        [[0.5, -1.5]],
+        "has a bound for losses in [-1, 1], and met some of size 1.5 by round 1",
+    ),
+    "squares": (
+        sf.strategies.hybrid_barrier_horizon(0.25, scale=2.0),
+        [[0.5, -1.25]],
+        "has a bound for losses whose squares sum to 1 at most, and met more by round 1",
     ),
     "no file says": (
         None,

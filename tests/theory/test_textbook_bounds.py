@@ -29,8 +29,10 @@ def test_textbook_bounds_by_hand():
             "exp3_ix": 480 * mp.sqrt(log) + 2 * mean_of_log * (120 / mp.sqrt(log) + 1),
             "exp3_plus_plus": 480 * mp.sqrt(log),
             "exp3_s_horizon": 240 * mp.sqrt((mp.e - 1) * (6 * mp.log(3600) + mp.e)),
+            "hybrid_barrier_horizon": 2 * (100 * mp.sqrt(3 * log) + 16 * mp.log(900) + 2),
             "poly_inf_horizon": 240 * mp.sqrt(2),
             "tsallis_inf": mp.mpf(482),
+            "tsallis_spm": 512 * log * (1 + log) + 23_040 * mp.sqrt(log) + 12,
             "ahb": 8
             + 240 * mp.sqrt(2 * log)
             + 8 * (4 * log / 3 + 2) * mp.sqrt(90 / log)
