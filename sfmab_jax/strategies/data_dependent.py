@@ -38,7 +38,7 @@ def log_barrier_horizon(
     scale: Array | float = 1.0,
     learning_rate: schedules.Rate | None = None,
 ) -> Bandit:
-    """Foster, Li, Lykouris, Sridharan and Tardos (2016): log-barrier OMD with a small-loss bound.
+    """Foster, Li, Lykouris, Sridharan and Tardos (2016): log-barrier OMD, rate chosen here.
 
     p_{t+1} = argmin sum_i log(1/q_i) + eta sum_{s<=t} l~_s.q, importance-weighted losses in
     [0, G]. The expected regret is at most n ln T / eta + eta L*, L* the total loss of the best
@@ -68,7 +68,7 @@ def green_horizon(
     scale: Array | float = 1.0,
     learning_rate: schedules.Rate | None = None,
 ) -> Bandit:
-    """Allenberg, Auer, Gyorfi and Ottucsak (2006): Green.
+    """Allenberg, Auer, Gyorfi and Ottucsak (2006): Green, rate chosen here.
 
     Exponential weights on importance-weighted losses in [0, G]; arms with p_t(i) < g are not
     played, and p'_t is p_t over the others. The rule is theirs, the constants are set here: g =

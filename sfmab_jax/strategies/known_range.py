@@ -268,7 +268,7 @@ def exp3_s_horizon(
 def exp3_side_information(
     centre: Array | float | Callable[[Array], Array] = 0.5, spread: Array | float = 1.0
 ) -> Bandit:
-    """Cesa-Bianchi and Shamir, "Bandit Regret Scaling with the Effective Loss Range" (2018).
+    """Cesa-Bianchi and Shamir, "... the Effective Loss Range" (2018), rate chosen here.
 
     Exp3 on l_t - m_t, m_t side information with |l_t(i) - m_t| <= spread for all i:
     l~_t(i) = (l_t(i) - m_t) [i = i_t] / p'_t(i) + m_t. The idea is theirs, the constants are set
