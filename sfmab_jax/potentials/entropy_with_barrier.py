@@ -29,8 +29,8 @@ def entropy_with_barrier(weight: Array | float = 1.0) -> Potential:
       weight: theta, not negative; at 0 this is `negative_entropy` but for the constant 1 in
         psi^{-1}(x) = 1 + log x - theta / x.
 
-    >>> print(entropy_with_barrier(2.0).psi(jnp.float32(-1.0)))
-    1.0
+    >>> print(f"{entropy_with_barrier(2.0).psi(jnp.float32(-1.0)):.4f}")
+    1.0000
     """
     check_number("weight", weight)
     if is_known(weight) and weight < 0:

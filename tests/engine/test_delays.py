@@ -80,8 +80,7 @@ CASES = [(name, delay) for name in PLAYERS for delay in DELAYS]
 QUICK = [
     ("exp3", "fixed"),
     ("exp3", "geometric"),
-    ("tsallis_inf_delayed", "geometric"),
-    *((name, "hostile") for name in PLAYERS if name != "decaying"),
+    *((name, "hostile") for name in ("tsallis_inf_delayed", "hedge", "adaptive")),
 ]
 
 
