@@ -7,6 +7,7 @@ program would ask of the host (nothing) and of the device (no float64).
 import contextlib
 import re
 from functools import partial
+from itertools import cycle, product
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from jax import export, lax
 from jax.tree_util import Partial
-from tiers import each_archetype, some_in_default
+from tiers import ARCHETYPES, some_in_default
 
 import sfmab_jax as sf
 from sfmab_jax.base import with_static_functions
@@ -172,12 +173,15 @@ def test_the_fused_engine(platform, num_arms):
         lower_fused(sf.strategies.scale_free(exploration), num_arms, platform)
 
 
-@each_archetype
-def test_every_strategy_fused(name):
+# By default every archetype for one of them, in turns.
+FUSED = list(product(STRATEGIES, ("cuda", "tpu")))
+FUSED_BY_DEFAULT = list(zip(ARCHETYPES, cycle(("cuda", "tpu"))))
+
+
+@pytest.mark.parametrize(("name", "platform"), some_in_default(FUSED, FUSED_BY_DEFAULT))
+def test_every_strategy_fused(name, platform):
     factory = STRATEGIES[name]
-    bandit = factory(**horizon_argument(factory, ROUNDS))
-    lower_fused(bandit, 5, "cuda")
-    lower_fused(bandit, 5, "tpu")
+    lower_fused(factory(**horizon_argument(factory, ROUNDS)), 5, platform)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
