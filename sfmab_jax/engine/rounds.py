@@ -22,7 +22,7 @@ from sfmab_jax.engine.measure import Measure, measure_round
 from sfmab_jax.engine.observer import Observer
 from sfmab_jax.engine.rows import checkpoint_rows, write_row
 from sfmab_jax.engine.tally import Tally, tally_round
-from sfmab_jax.losses.sequence import Sees
+from sfmab_jax.losses.sequence import SEES, Sees
 from sfmab_jax.numerics.arms import arm_sum, pick
 from sfmab_jax.numerics.double_word import Sum, add, start_sum
 from sfmab_jax.numerics.draw import draw_arm
@@ -215,7 +215,7 @@ def play_chunk(
         now = (round_, given, row, is_checkpoint)
         group, arms = _play_round_of_group(mapped, parts, game_keys, group, *now, delays=delays)
         if group.seen:
-            sees: Sees = "arm" if len(group.seen) == 1 else "law"
+            sees = SEES[len(group.seen)]
             group = group._replace(seen=_seen(mapped, bandit, group.bandit, arms, sees))
         if isinstance(group.tally, Tally):
             how = (mapped, mean_maker, means_given)
