@@ -155,7 +155,7 @@ def from_array(delays: Any) -> Delay:
         raise ValueError(
             f"the delay of round {place + 1} is {table[place]}; a delay is 0 or more rounds"
         )
-    table = np.where(table < NEVER, table, NEVER).astype(np.int32)
+    table = np.minimum(table.astype(np.uint64), NEVER).astype(np.int32)
     digest = hashlib.sha256(table.tobytes()).hexdigest()[:8]
     most = int(table[table < NEVER].max(initial=0))
     mean = table.mean(dtype=np.float64)

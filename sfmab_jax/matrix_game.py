@@ -217,8 +217,8 @@ def _next(column: Bandit, losses, own, state, key: Array, round_: Array, last_ar
     seen = column.feedback(_rows(own, last_arm), arm)
     after = column.update(before, arm, seen)
     now = jax.tree.map(lambda old, new: jnp.where(last_arm < 0, old, new), before, after)
-    first, second = round_words(key, round_, 2)
-    arm = draw_arm(column.probabilities(now), (first, second))
+    words = round_words(key, round_, 2)
+    arm = draw_arm(column.probabilities(now), (words[0], words[1]))
     return (now, arm), _rows(jnp.asarray(losses).T, arm)
 
 

@@ -126,3 +126,17 @@ def test_under_a_jitted_scan_over_rounds():
     numbers = jnp.asarray(np.random.default_rng(3).normal(size=(50, WIDTH)))
     wanted = play(by_vmap(one_round))(x, numbers)
     assert_same(play(over_lanes(one_round))(x, numbers), wanted)
+
+
+def test_an_array_that_is_unpacked():
+    """Rows of a vector and of a matrix; from jax 0.12 on an operation of its own."""
+    x, _, _ = arguments()
+    rows = jnp.stack([x[:2], 2 * x[:2]])
+
+    def function(vector, matrix):
+        first, second = vector
+        upper, lower = matrix
+        return first - second, upper * lower, [column * first for column in matrix.T]
+
+    got = over_lanes(function)(x[:2], rows)
+    assert_same(got, by_vmap(function)(x[:2], rows))

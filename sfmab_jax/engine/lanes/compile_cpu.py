@@ -37,7 +37,7 @@ _OPERATIONS_IN_ONE_FUNCTION = ELEMENTWISE | frozenset(
     broadcast_in_dim closed_call concatenate cond custom_jvp_call custom_vjp_call dynamic_slice
     dynamic_update_slice gather iota jit optimization_barrier pad pjit reduce reduce_and reduce_max
     reduce_min reduce_or reduce_prod reduce_sum reshape scan scatter shard_map slice squeeze stack
-    stop_gradient transpose while
+    stop_gradient transpose unstack while
     """.split()
 )
 _TYPES_IN_ONE_FUNCTION = frozenset("bool int32 int64 uint32 uint64 float32 float64".split())

@@ -38,6 +38,7 @@ _MOVES = {
     "slice": {"start_indices", "limit_indices", "strides"},
     "squeeze": {"dimensions"},
     "transpose": {"permutation"},
+    "unstack": {"axis"},  # what unpacking an array is, from jax 0.12 on
 }
 _REDUCTION_PARAMETERS = {"axes", "index_dtype", "out_sharding"}
 # Mapped by `jax.vmap`, each by itself; tried by the tests and the fuzz of the transform.
@@ -88,6 +89,9 @@ def _with_lanes(eqn, operands, flags, width: int) -> Any:
             return lax.broadcast_in_dim(operands[0], (*shape, width), dims)
         if name == "squeeze":
             return lax.squeeze(operands[0], params["dimensions"])
+        if name == "unstack":
+            rows = range(len(eqn.outvars))
+            return [lax.index_in_dim(operands[0], k, params["axis"], False) for k in rows]
         if name == "slice":
             start, limit = (*params["start_indices"], 0), (*params["limit_indices"], width)
             strides = None if params["strides"] is None else (*params["strides"], 1)
