@@ -491,7 +491,8 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
     ]
 
     not_finite: dict[int, Norms] = {}  # of the losses of all games, by batch
-    largest_loss: dict[int, np.ndarray] = {}  # by batch [C]
+    # By strategy and batch [C]: against adversaries each strategy meets its own.
+    largest_loss: dict[tuple[int, int], np.ndarray] = {}
 
     def add(number: int, batch: int, played: tuple[BatchResults, Row]) -> Any:
         """Add a batch; return the first rounds without a law, and with a wrong delay, if any."""
@@ -499,7 +500,7 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
         norms = norms_from_row(row, run.losses.num_arms, run.checkpoints, run.unit)
         if not np.isfinite(norms.l_1).all():
             not_finite[batch] = norms
-        largest_loss[batch] = norms.l_inf.max(axis=0)
+        largest_loss[number, batch] = norms.l_inf.max(axis=0)
         totals = np.stack([results.realised, results.expected], axis=1)
         summarizers[number].add(batch * run.batch_games, totals - norms.best[:, None])
         firsts = (results.first_without_law, results.first_fault)
@@ -519,7 +520,7 @@ def _summarize(run: Run, bandits: Mapping[str, Bandit], play: Callable[..., Any]
             num_sequences=run.num_sequences,
             num_seeds=run.num_seeds,
             num_arms=run.losses.num_arms,
-            largest_loss=np.max(list(largest_loss.values()), axis=0),
+            largest_loss=np.max([largest_loss[number, k] for k in range(run.num_batches)], axis=0),
             **_description(run, seconds[number]),
             **summarizers[number].collected(),
         )

@@ -151,6 +151,17 @@ def test_each_strategy_has_its_own_losses_and_files_keep_them(tmp_path):
     assert sf.simulate(EXP3, losses, num_rounds=9, num_seeds=2, batching="vmap").sees == "arm"
 
 
+def test_moments_have_the_largest_loss_of_their_own_strategy():
+    losses = sf.losses.crowded(np.zeros((20, 2)), memory=20, rise=1.0)
+    named = {"fixed": sf.strategies.fixed_arm(0), "uniform": sf.strategies.uniform()}
+    how = {"num_seeds": 4, "checkpoints": 20}
+    games, moments = (sf.simulate(named, losses, keep=x, **how) for x in ("games", "moments"))
+    for name, result in games.items():
+        largest = result.norms.l_inf.max(axis=0)
+        np.testing.assert_array_equal(moments[name].largest_loss, largest)
+    assert moments["fixed"].largest_loss[-1] > moments["uniform"].largest_loss[-1]
+
+
 def test_step_by_step_plays_the_same_game():
     losses = sf.losses.against_the_law(sf.losses.switching_costs(num_arms=3), num_arms=3)
     assert losses.sees == "law"
